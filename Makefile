@@ -1,0 +1,46 @@
+# Every target sets up .venv first where needed, and is quick when nothing changed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check format crash-test fuzz-test capture clean
+
+help:  ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+install: $(INSTALLED)  ## Set up .venv with seqtool and all that its tests need
+
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,fast]'
+	touch $@
+
+demo: install  ## Train on the demo corpus, translate from stdin, print a BLEU score (a few minutes)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh data/demo.sh
+
+test: install  ## Run the tests
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+check: install  ## Format, lint, types and import layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	PYTHONPATH=. $(BIN)/lint-imports
+
+crash-test: install  ## Kill training and preparation many times at random moments (10 minutes or more)
+	$(BIN)/python -m pytest tests/deep -k "crash or kill or interruption" -s
+
+fuzz-test: install  ## Hostile input in bulk (some minutes)
+	$(BIN)/python -m pytest tests/deep -k fuzz -s
+
+capture: install  ## Draw docs/first-run.svg from a real run of the demo
+	$(BIN)/python docs/capture.py docs/first-run.svg
+
+format: install  ## Format the code and sort its imports
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:  ## Remove .venv and caches (run directories stay)
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""The grammar, the lexicon and the sentence patterns of the demo corpus."""

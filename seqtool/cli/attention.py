@@ -1,0 +1,49 @@
+"""What `seqtool translate --show-attention` adds: a picture of what the model looked at in the first line."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seqtool.errors import SeqtoolError
+
+if TYPE_CHECKING:
+    from seqtool.translation.results import Translation
+
+
+class FirstTranslation:
+    """Passes translations on to the form they are printed in, and keeps the first that is not blank."""
+
+    def __init__(self, form: "Callable[[Translation, int], str]") -> None:
+        self.form = form
+        self.found: Translation | None = None
+
+    def __call__(self, translation: "Translation", number: int) -> str:
+        if self.found is None and translation.text:
+            self.found = translation
+        return self.form(translation, number)
+
+
+def check_picture(out: Path | None) -> None:
+    """Refuse a file that could not be written, before a model is loaded."""
+    if out is not None and str(out) != "-" and (out.is_dir() or not out.parent.is_dir()):
+        raise SeqtoolError(f"{out}: cannot be written; give --show-attention a file in a folder that exists")
+
+
+def draw_attention(model: Path, first: FirstTranslation, out: Path) -> None:
+    """Write the map of the first translation as SVG, or print it as text on stderr where `out` is "-"."""
+    if os.environ.get("RANK", "0") != "0":
+        return  # of several processes the first has the first line
+    if first.found is None:
+        raise SeqtoolError("--show-attention: there is no line to draw; give a line that is not blank")
+    from seqtool.evaluation.attention_map import attention_svg, attention_text
+    from seqtool.evaluation.attention_reading import AttentionReader
+    from seqtool.files import write_whole
+
+    found = AttentionReader(model).read(first.found.source, first.found.text)
+    if str(out) == "-":
+        print(attention_text(found.src_tokens, found.tgt_tokens, found.average()), file=sys.stderr)
+    else:
+        write_whole(out, attention_svg(found.src_tokens, found.tgt_tokens, found.average()))
+        print(f"seqtool: the attention of the first line is drawn in {out}", file=sys.stderr)

@@ -1,0 +1,126 @@
+"""`seqtool check`: parses, calls the checker, and hands its report to the printer."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import typer
+
+from seqtool.cli.options import ConfigOption, JsonOption, SetOption
+from seqtool.config import resolve_config
+from seqtool.errors import SeqtoolError
+
+if TYPE_CHECKING:
+    from seqtool.corpus.reading import Corpus
+
+CheckedCorpus = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="CORPUS...",
+        help="One TSV file (source<TAB>target) or two aligned files, source then target; .gz, .xz and .zst too.",
+        show_default=False,
+    ),
+]
+AgainstOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--against",
+        metavar="FILE",
+        help="A validation or test set whose lines must not be in the corpus: a TSV file, or given twice, source then "
+        "target; further sets as SOURCE,TARGET.",
+        show_default=False,
+    ),
+]
+ExamplesOption = Annotated[int, typer.Option("--examples", metavar="N", min=0, help="Examples of each finding.")]
+DroppedOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--dropped",
+        metavar="FILE.tsv",
+        help="Write the pairs that cleaning would drop: rule, line number, source, target.",
+        show_default=False,
+    ),
+]
+
+
+def check(
+    corpus: CheckedCorpus,
+    against: AgainstOption = None,
+    examples: ExamplesOption = 3,
+    dropped: DroppedOption = None,
+    config: ConfigOption = None,
+    set_: SetOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Examine a corpus: line counts, encoding, repetition, odd pairs, and what cleaning would drop.
+
+    Exits with 1 where training on it would be wrong.
+
+    Example: [bold]seqtool check train.en train.de --against test.en --against test.de[/bold]
+    """
+    settings = resolve_config(file=config, overrides=set_ or ()).clean
+    from seqtool.corpus.checking import check_corpus
+    from seqtool.corpus.reading import parse_corpus
+
+    with _open_dropped(dropped) as file, _show_progress() as progress:
+        report = check_corpus(
+            parse_corpus(corpus),
+            settings,
+            parse_against(against or ()),
+            n_examples=examples,
+            dropped=file,
+            progress=progress,
+        )
+    if json:
+        from seqtool.files import to_json
+
+        print(to_json(report.to_dict()), end="")
+    else:
+        from seqtool.cli.check_report import print_report
+
+        print_report(report, with_problems=not (sys.stdout.isatty() and sys.stderr.isatty()))
+    if report.problems:
+        raise SeqtoolError("not fit for training: " + " ".join(report.problems))
+
+
+def parse_against(values: Sequence[str]) -> list["Corpus"]:
+    """Turn --against values into corpora: a value with a comma or a .tsv file stands alone, others go two by two."""
+    from seqtool.corpus.reading import parse_corpus, parse_corpus_option
+
+    alone = [value for value in values if "," in value or ".tsv" in Path(value).suffixes]
+    others = [Path(value) for value in values if value not in alone]
+    if len(others) > 1 and len(others) % 2:
+        raise SeqtoolError(
+            "--against: give one TSV file, or two files for each set, source then target;"
+            f" these are {len(others)}: {', '.join(map(str, others))}"
+        )
+    pairs = [others[i : i + 2] for i in range(0, len(others), 2)]
+    return [parse_corpus_option(value) for value in alone] + [parse_corpus(pair) for pair in pairs]
+
+
+@contextlib.contextmanager
+def _open_dropped(path: Path | None) -> Iterator[BinaryIO | None]:
+    if path is None:
+        yield None
+        return
+    from seqtool.files import open_whole
+
+    try:
+        with open_whole(path) as file:
+            yield file
+    except OSError as error:
+        raise SeqtoolError(f"{path}: cannot be written ({error.strerror}); give --dropped another path") from None
+
+
+@contextlib.contextmanager
+def _show_progress() -> Iterator[Callable[[int], None]]:
+    """Show the number of pairs checked so far on a terminal, and nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda pairs: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("Checking ...") as status:
+        yield lambda pairs: status.update(f"Checked {pairs:,} pairs ...")

@@ -1,0 +1,124 @@
+"""Prints what `seqtool check` found, for a person at a terminal. Imported only when a report is ready."""
+
+from rich.console import Console  # noqa: TID253
+from rich.table import Table  # noqa: TID253
+from rich.text import Text  # noqa: TID253
+
+from seqtool.corpus.checking import FINDINGS, Finding, Report
+from seqtool.corpus.cleaning import RULES
+
+TITLES = {
+    "undecodable": "not UTF-8",
+    "columns": "no tab, so no target",
+    "empty": "empty side",
+    "control": "control characters",
+    "identical": "identical sides",
+    "too_long": "over the length limit",
+    "ratio": "over the ratio limit",
+    "overlap": "also in --against",
+    "duplicate": "repeated pair",
+    "extra_columns": "more than two columns",
+    "damaged": "damaged by decoding",
+    "unusually_long": "unusually long",
+    "unusually_lopsided": "unusual length ratio",
+    "other_script": "another script",
+}
+assert tuple(TITLES) == FINDINGS
+JOINERS, SPACES = "\u200c\u200d", "\u00a0\u202f\u3000"  # not printable to Python, but part of ordinary text
+SHOWN_LINES = 8  # line numbers of a finding
+
+
+def print_report(report: Report, with_problems: bool) -> None:
+    """Print the report to stdout; the problems are left out where the reader sees them on stderr anyway."""
+    console = Console(highlight=False)
+    console.print(_totals(report))
+    _print_alignment(console, report)
+    found = {name: finding for name, finding in report.findings.items() if finding.pairs}
+    if found:
+        console.print(_findings(report, found))
+        _print_examples(console, found)
+    share = f" ({_percent(report.kept, report.pairs)})" if report.pairs else ""
+    console.print(f"Cleaning keeps {report.kept:,} of {report.pairs:,} pairs{share}.", soft_wrap=True)
+    if not report.problems:
+        console.print(Text("Fit for training.", "bold green"))
+    elif with_problems:
+        for problem in report.problems:
+            console.print(Text(f"Not fit for training: {problem}", "bold red"), soft_wrap=True)
+
+
+def _totals(report: Report) -> Table:
+    source, target = report.source, report.target
+    names = [path.name for path in report.corpus.paths] if report.corpus.target else ["source", "target"]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("")
+    for name in names:
+        table.add_column(Text(name), justify="right", overflow="ellipsis", no_wrap=True)
+    for title, key in (("lines", "lines"), ("words", "words"), ("characters", "chars")):
+        table.add_row(title, *(f"{vars(side)[key]:,}" for side in (source, target)))
+    table.add_row("characters a line, median", *(f"{side.median_chars:,}" for side in (source, target)))
+    table.add_row("characters a line, most", *(f"{side.max_chars:,}" for side in (source, target)))
+    table.add_row("script", *(_scripts(side.scripts) for side in (source, target)))
+    return table
+
+
+def _scripts(shares: dict[str, float]) -> str:
+    """Name the scripts that can be seen at all, with their shares where there are several."""
+    seen = {name: share for name, share in shares.items() if share >= 0.001}
+    return ", ".join(f"{name} {100 * share:.1f} %" if len(seen) > 1 else name for name, share in seen.items()) or "none"
+
+
+def _print_alignment(console: Console, report: Report) -> None:
+    console.print()
+    if report.shifted_near:
+        text = f"The files seem shifted against each other from about line {report.shifted_near:,} on."
+        console.print(Text(f"{text} Look at the lines around it.", "bold yellow"), soft_wrap=True)
+        console.print()
+
+
+def _findings(report: Report, found: dict[str, Finding]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("found")
+    table.add_column("pairs", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("cleaning drops", justify="right")
+    table.add_column("lines")
+    for name, finding in found.items():
+        dropped = f"{report.dropped[name]:,}" if name in RULES else "-"
+        lines = ", ".join(map(str, finding.lines[:SHOWN_LINES])) + (", ..." if finding.pairs > SHOWN_LINES else "")
+        table.add_row(TITLES[name], f"{finding.pairs:,}", _percent(finding.pairs, report.pairs), dropped, lines)
+    return table
+
+
+def _print_examples(console: Console, found: dict[str, Finding]) -> None:
+    """Print the examples of each finding; a pair that has been shown before is not shown again."""
+    shown: set[int] = set()
+    for name, finding in found.items():
+        examples = [example for example in finding.examples if example.line not in shown]
+        if examples:
+            console.print()
+            console.print(Text(TITLES[name], "bold"))
+        for example in examples:
+            shown.add(example.line)
+            note = f": {example.note}" if example.note else ""
+            console.print(Text(f"  line {example.line}{note}", "cyan"), soft_wrap=True)
+            _print_line(console, example.source)
+            _print_line(console, example.target)
+    console.print()
+
+
+def _print_line(console: Console, text: str) -> None:
+    line = Text("    " + make_visible(text)) if text else Text("    (empty)", "dim")
+    line.truncate(console.width, overflow="ellipsis")
+    console.print(line, no_wrap=True)
+
+
+def make_visible(text: str) -> str:
+    """Write what does not print as an escape, so that a terminal shows it and obeys none of it."""
+    harmless = JOINERS if not text.strip() else JOINERS + SPACES
+    shown = (char if char.isprintable() or char in harmless else repr(char)[1:-1] for char in text)
+    return "".join(shown)
+
+
+def _percent(part: int, whole: int) -> str:
+    share = 100 * part / whole if whole else 0.0
+    return f"{share:.2f} %" if share >= 0.01 or not part else "< 0.01 %"

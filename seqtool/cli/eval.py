@@ -1,0 +1,215 @@
+"""seqtool eval: score a model or a translation, compare systems, and look for what went wrong."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from seqtool.cli import eval_options as opt
+from seqtool.cli.options import JsonOption
+from seqtool.errors import SeqtoolError
+
+if TYPE_CHECKING:
+    from seqtool.evaluation.evaluation import Evaluation
+    from seqtool.evaluation.metrics import MetricOptions
+    from seqtool.evaluation.reference_set import ReferenceSet
+    from seqtool.evaluation.systems import DecodeSettings, SystemOutput
+
+
+def eval(
+    files: opt.Files = None,
+    model: opt.Models = None,
+    hyp: opt.Hyp = None,
+    source: opt.Source = None,
+    vs: opt.Versus = None,
+    test_set: opt.TestSet = None,
+    langpair: opt.LangPair = None,
+    per_sentence: opt.PerSentence = None,
+    worst: opt.Worst = 3,
+    output: opt.Output = None,
+    record: opt.Record = False,
+    json_: JsonOption = False,
+    metrics: opt.Metrics = None,
+    tokenize: opt.Tokenize = None,
+    lowercase: opt.Lowercase = False,
+    smooth_method: opt.SmoothMethod = "exp",
+    smooth_value: opt.SmoothValue = None,
+    chrf_char_order: opt.ChrfCharOrder = 6,
+    chrf_word_order: opt.ChrfWordOrder = 0,
+    chrf_beta: opt.ChrfBeta = 2,
+    chrf_whitespace: opt.ChrfWhitespace = False,
+    chrf_lowercase: opt.ChrfLowercase = False,
+    ter_case_sensitive: opt.TerCaseSensitive = False,
+    ter_asian_support: opt.TerAsianSupport = False,
+    ter_no_punct: opt.TerNoPunct = False,
+    ter_normalized: opt.TerNormalized = False,
+    confidence: opt.Confidence = False,
+    confidence_n: opt.ConfidenceN = 1000,
+    width: opt.Width = None,
+    paired_bs: opt.PairedBs = False,
+    paired_ar: opt.PairedAr = False,
+    paired_bs_n: opt.PairedBsN = 1000,
+    paired_ar_n: opt.PairedArN = 10000,
+    beam: opt.Beam = None,
+    length_penalty: opt.LengthPenalty = None,
+    max_length_ratio: opt.MaxLengthRatio = None,
+    engine: opt.Engine = "auto",
+    device: opt.Device = "auto",
+    threads: opt.Threads = 0,
+    batch_tokens: opt.BatchTokens = None,
+) -> None:
+    """Score a model, or an existing translation, against references.
+
+    Prints BLEU, chrF, chrF++ and TER exactly as sacreBLEU computes them, with their signatures, then scores by
+    sentence length and the outputs that went wrong. With --vs it also tests which differences are significant
+    (the seed is sacreBLEU's: the environment variable SACREBLEU_SEED, or 12345).
+
+    Example: seqtool eval -m run test.en test.de
+
+    Example: seqtool eval --hyp out.de test.de --vs other.de
+    """
+    check_usage(files or [], model or [], hyp, source, test_set, langpair, record)
+    from seqtool.evaluation.evaluation import ComparisonPlan, evaluate
+    from seqtool.evaluation.metrics import METRIC_NAMES, MetricOptions
+    from seqtool.evaluation.systems import DecodeSettings, read_output
+
+    names = [name.strip().lower() for names in metrics or METRIC_NAMES for name in names.split(",") if name.strip()]
+    options = MetricOptions(
+        metrics=tuple(dict.fromkeys(names)),
+        tokenize=tokenize,
+        target_language=(langpair or "").partition("-")[2],
+        lowercase=lowercase,
+        smooth_method=smooth_method,
+        smooth_value=smooth_value,
+        chrf_char_order=chrf_char_order,
+        chrf_word_order=chrf_word_order,
+        chrf_beta=chrf_beta,
+        chrf_whitespace=chrf_whitespace,
+        chrf_lowercase=chrf_lowercase,
+        ter_case_sensitive=ter_case_sensitive,
+        ter_asian_support=ter_asian_support,
+        ter_no_punct=ter_no_punct,
+        ter_normalized=ter_normalized,
+        confidence=confidence_n if confidence else 0,
+        width=1 if width is None else width,
+    )
+    search = {"beam": beam, "length_penalty": length_penalty, "max_length_ratio": max_length_ratio}
+    settings = DecodeSettings(engine=engine, device=device, threads=threads, batch_tokens=batch_tokens, search=search)
+    tests = tuple(name for name, wanted in (("bs", paired_bs), ("ar", paired_ar)) if wanted) or ("bs", "ar")
+    plan = ComparisonPlan(tests=tests, n_resamples=paired_bs_n, n_trials=paired_ar_n)
+    show_sacrebleu_warnings()
+    check_before_work(
+        options, [path for path in (output, per_sentence) if path], model[0] if model and record else None
+    )
+    texts = read_test_set(files or [], bool(model), source, test_set, langpair)
+    system = read_output(hyp, texts) if hyp else translate_with(model or [], texts, settings)
+    others = [
+        translate_with([path], texts, settings) if path.is_dir() else read_output(path, texts) for path in vs or []
+    ]
+    found = evaluate(texts, system, options, others, plan, worst, with_sentences=per_sentence is not None)
+    write_results(found, output, per_sentence, model[0] if model and record else None)
+    print_results(found, json_, width)
+
+
+def check_usage(
+    files: list[Path],
+    model: list[Path],
+    hyp: Path | None,
+    source: Path | None,
+    test_set: str | None,
+    langpair: str | None,
+    record: bool,
+) -> None:
+    """Raise what is wrong with the command itself before anything is read."""
+    if bool(model) == bool(hyp):
+        raise typer.BadParameter("give either -m DIR (translate, then score) or --hyp FILE (score), not both or none")
+    if bool(test_set) != bool(langpair):
+        raise typer.BadParameter("--test-set and --langpair belong together: --test-set wmt14 --langpair en-de")
+    if test_set and (files or source):
+        raise typer.BadParameter("--test-set brings its own source and references; give no files beside it")
+    if not test_set and model and len(files) < 2:
+        raise typer.BadParameter("-m needs a source and at least one reference: seqtool eval -m DIR SRC REF")
+    if not test_set and hyp and not files:
+        raise typer.BadParameter("--hyp needs at least one reference: seqtool eval --hyp FILE REF")
+    if model and source:
+        raise typer.BadParameter("--source is for --hyp; with -m the source is the first file")
+    if record and not (model and len(model) == 1):
+        raise typer.BadParameter("--record writes into the manifest of one model; give exactly one -m")
+
+
+def check_before_work(options: "MetricOptions", outputs: list[Path], recorded: Path | None) -> None:
+    """Raise what would fail after the translation, before it: a tokenizer, a place to write, a manifest."""
+    from seqtool.evaluation.metrics import build_metric
+    from seqtool.files import RunDir
+
+    for name in options.metrics:
+        build_metric(name, options)
+    for path in outputs:
+        if not path.parent.is_dir() or path.is_dir():
+            raise SeqtoolError(f"{path}: cannot be written; give a file in a folder that exists")
+    if recorded and not RunDir(recorded).read_manifest():
+        raise SeqtoolError(f"{recorded}: has no manifest.json to record scores in; leave out --record")
+
+
+def read_test_set(
+    files: list[Path], has_model: bool, source: Path | None, test_set: str | None, langpair: str | None
+) -> "ReferenceSet":
+    """Read source and references from files, or get them from sacreBLEU."""
+    from seqtool.evaluation.reference_set import fetch_reference_set, read_reference_set
+
+    if test_set and langpair:
+        return fetch_reference_set(test_set, langpair)
+    if has_model:
+        return read_reference_set(files[0], files[1:])
+    return read_reference_set(source, files)
+
+
+def translate_with(models: list[Path], texts: "ReferenceSet", settings: "DecodeSettings") -> "SystemOutput":
+    """Translate with a model or an ensemble, telling on stderr how far it is."""
+    from seqtool.evaluation.systems import translate_set
+
+    def show(share: float) -> None:
+        print(f"\rtranslating: {share:4.0%}", end="\n" if share >= 1 else "", file=sys.stderr, flush=True)
+
+    def notify(note: str) -> None:
+        print(f"seqtool: {note}", file=sys.stderr)
+
+    return translate_set(models, texts, settings, show if sys.stderr.isatty() else None, notify)
+
+
+def write_results(found: "Evaluation", output: Path | None, per_sentence: Path | None, model: Path | None) -> None:
+    """Write what was asked for into files."""
+    from seqtool.evaluation.evaluation import sentence_table
+    from seqtool.evaluation.systems import record_scores
+    from seqtool.files import RunDir, write_whole
+
+    if output:
+        write_whole(output, "".join(line + "\n" for line in found.system.lines))
+    if per_sentence:
+        write_whole(per_sentence, "".join(row + "\n" for row in sentence_table(found)))
+    if model:
+        record_scores(RunDir(model), found.test_set.name, found.scores, found.system.decoding or {})
+
+
+def print_results(found: "Evaluation", as_json: bool, width: int | None) -> None:
+    """Print one JSON object or the text."""
+    from seqtool.evaluation.evaluation_text import evaluation_text
+    from seqtool.files import to_json
+
+    if as_json:
+        print(to_json(found.to_json(width)), end="")
+        return
+    for line in evaluation_text(found):
+        print(line)
+
+
+def show_sacrebleu_warnings() -> None:
+    """Print sacreBLEU's warnings (text that looks tokenized, for one) on stderr in seqtool's form."""
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("seqtool: warning: sacreBLEU: %(message)s"))
+    logger = logging.getLogger("sacrebleu")
+    logger.setLevel(logging.WARNING)
+    logger.addHandler(handler)

@@ -1,0 +1,58 @@
+"""seqtool info: the model card of a run directory, and whether its files are whole."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seqtool.cli.options import JsonOption
+from seqtool.errors import SeqtoolError
+
+if TYPE_CHECKING:
+    from seqtool.evaluation.card import Card
+
+
+def info(
+    run: Annotated[Path, typer.Argument(metavar="DIR", help="A model or run directory.")],
+    json_: JsonOption = False,
+    verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Check the files against their sums.")] = True,
+) -> None:
+    """Show what a model or run is: sizes, data, training history, scores, and whether its files are whole.
+
+    Ends with exit code 1 where a file is damaged or missing. Works for a run that is still in training too.
+
+    Example: seqtool info checkpoints/demo
+    """
+    from seqtool.evaluation.card import read_card
+    from seqtool.files import RunDir, to_json
+
+    card = read_card(RunDir(run), verify)
+    if json_:
+        print(to_json(card.to_json()), end="")
+    else:
+        print_card(card)
+    if card.problems:
+        raise SeqtoolError(f"{run}: {'; '.join(card.problems)}. Restore from a copy, or train or export again.")
+
+
+def print_card(card: "Card") -> None:
+    """Print the card for people; plain text where stdout is no terminal."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from seqtool.evaluation.card_text import fact_rows, file_rows, score_rows
+
+    console = Console(highlight=False)
+    console.print(f"[bold]{escape(card.path)}[/bold]  {card.state}", soft_wrap=True)
+    for name, value in fact_rows(card):
+        console.print(f"[dim]{name:<20}[/dim] {escape(value)}", soft_wrap=True)
+    if card.scores:
+        console.print("\n[bold]scores[/bold]")
+    for name, metric, score, signature, decoding in score_rows(card):
+        made = f" ({decoding})" if decoding else ""
+        console.print(escape(f"{name}: {metric}|{signature} = {score}{made}"), soft_wrap=True)
+    if card.files:
+        console.print("\n[bold]files[/bold]")
+    for name, size, state, checksum in file_rows(card):
+        style = "bold red" if state in ("damaged", "missing") else "dim"
+        console.print(f"{escape(name):<24} {size:>8}  [{style}]{state}[/{style}]  {checksum[:16]}", soft_wrap=True)

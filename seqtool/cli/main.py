@@ -1,0 +1,64 @@
+"""The application: registers the commands and turns every expected error into one message and an exit code."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from seqtool import __version__
+from seqtool.errors import SeqtoolError
+
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+app = typer.Typer(
+    name="seqtool",
+    help="From a parallel corpus to a translator you can ship.\n\n"
+    "Start with [bold]seqtool train[/bold] (the demo corpus) or [bold]seqtool train my.tsv -o run[/bold], "
+    "then [bold]echo 'Hello.' | seqtool translate -m run[/bold].",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"seqtool {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; exit codes are 0 done, 1 a problem to fix, 2 wrong usage, 130 interrupted."""
+    from seqtool.cli import commands
+
+    commands.register(app)
+    try:
+        sys.exit(app(standalone_mode=False))
+    except SeqtoolError as error:
+        fail(str(error), 1, error)
+    except UsageError as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "seqtool"
+        message = error.format_message()  # type: ignore[attr-defined]
+        fail(f"{message}\nTry '{command} --help'.", 2, error)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def fail(message: str, code: int, error: BaseException) -> None:
+    """Print a message for a person and exit; with SEQTOOL_DEBUG=1 show where the error came from first."""
+    if os.environ.get("SEQTOOL_DEBUG") == "1":
+        raise error
+    print(f"seqtool: error: {message}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,146 @@
+"""`seqtool prepare`: cleans and tokenizes a corpus and writes it as memory-mapped arrays, by itself."""
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seqtool.cli.options import ConfigOption, CorpusArgument, PresetOption, SetOption
+from seqtool.config import resolve_config
+from seqtool.errors import SeqtoolError
+
+if TYPE_CHECKING:
+    from seqtool.corpus.progress import Progress
+
+_SECONDS_BETWEEN_LINES = 10.0  # of progress, where it does not go to a terminal
+
+
+def prepare(
+    corpus: CorpusArgument = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="DIR", help="The run directory; 'seqtool train -o DIR' goes on from it."
+        ),
+    ] = None,
+    more: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--corpus", metavar="FILES[@WEIGHT]", help="A further corpus to mix in: a.tsv@0.5 or a.en,a.de@2."
+        ),
+    ] = None,
+    valid: Annotated[
+        list[Path] | None,
+        typer.Option("--valid", metavar="FILE", help="Validation pairs: a TSV, or given twice, source then target."),
+    ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option("--tokenizer", metavar="FILE|DIR", help="Use this tokenizer, or a run's, in place of a new one."),
+    ] = None,
+    dropped: Annotated[
+        Path | None,
+        typer.Option("--dropped", metavar="FILE", help="Write what is dropped: rule, file and line, source, target."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Chooses the pairs that are held out.")] = None,
+    config: ConfigOption = None,
+    preset: PresetOption = "auto",
+    set_: SetOption = None,
+) -> None:
+    """Clean and tokenize a corpus and write it in the form that training reads.
+
+    What is prepared already and has not changed is not done again; interrupted, it leaves nothing half-made.
+
+    Example: [bold]seqtool prepare train.en train.de -o run[/bold]
+    """
+    overrides = [*(set_ or []), *([f"train.seed={seed}"] if seed is not None else [])]
+    resolve_config(preset, config, overrides)  # a bad value fails here, before anything is read
+    if not corpus and not more:
+        raise SeqtoolError("which corpus? Give one TSV file, or two aligned files, source then target")
+    if out is None:
+        raise SeqtoolError("where should the prepared corpus go? Name a folder with -o DIR")
+
+    from seqtool.corpus.prepared import PrepareRequest
+    from seqtool.corpus.reading import parse_corpus, parse_corpus_option
+    from seqtool.corpus.run_corpus import count_known_pairs, load_tokenizers, prepare_run
+    from seqtool.files import RunDir
+
+    corpora = [*([parse_corpus(corpus)] if corpus else []), *map(parse_corpus_option, more or [])]
+    against = (parse_corpus(valid),) if valid else ()
+    run = RunDir(out)
+    pairs = count_known_pairs(run, corpora)
+    settings = resolve_config(preset, config, overrides, pairs=pairs)
+    request = PrepareRequest(
+        corpora=tuple(corpora),
+        against=against,
+        hold_out=not valid,
+        clean=settings.clean,
+        data=settings.data,
+        seed=settings.train.seed,
+    )
+    display = ProgressLine()
+    try:
+        _, notes = prepare_run(
+            run,
+            request,
+            settings.tokenizer,
+            tokenizers=load_tokenizers(tokenizer) if tokenizer else None,
+            pairs=pairs,
+            report=display.report,
+            dropped=dropped,
+        )
+    finally:
+        display.end()
+    for note in notes:
+        print(f"seqtool: {note}", file=sys.stderr)
+
+
+class ProgressLine:
+    """Shows progress on stderr: in place on a terminal, elsewhere as a line now and then."""
+
+    def __init__(self) -> None:
+        from seqtool.corpus.progress import Stopwatch
+
+        self._stopwatch = Stopwatch()
+        self._in_place = sys.stderr.isatty()
+        self._pause = 0.2 if self._in_place else _SECONDS_BETWEEN_LINES
+        self._shown = time.monotonic() if not self._in_place else 0.0
+        self._width = 0
+
+    def report(self, progress: "Progress") -> None:
+        """Show how far it is, unless that was just done."""
+        left = self._stopwatch.seconds_left(progress)
+        if time.monotonic() - self._shown < self._pause:
+            return
+        self._shown = time.monotonic()
+        text = progress.stage
+        if progress.done:
+            text += f": {progress.done:,} pairs"
+        if progress.fraction is not None:
+            text += f", {progress.fraction:.0%}"
+        if left is not None:
+            text += f", {format_time(left)} left"
+        self._show(text)
+
+    def end(self) -> None:
+        """Clear the line."""
+        if self._in_place and self._width:
+            self._show("")
+
+    def _show(self, text: str) -> None:
+        if self._in_place:
+            print("\r" + text.ljust(self._width) + ("" if text else "\r"), end="", file=sys.stderr, flush=True)
+            self._width = len(text)
+        else:
+            print(f"seqtool: {text}", file=sys.stderr, flush=True)
+
+
+def format_time(seconds: float) -> str:
+    """Write a duration as 7 s, 3 min 20 s or 2 h 5 min."""
+    whole = max(1, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,0 +1,26 @@
+"""seqtool report: write report.html for a run."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    run: Annotated[Path, typer.Argument(metavar="DIR", help="A run directory, trained or still in training.")],
+    attention: Annotated[
+        bool, typer.Option("--attention/--no-attention", help="Draw attention maps, which loads the model.")
+    ] = True,
+) -> None:
+    """Write report.html for a run: curves, scores, sample translations and attention maps on one page.
+
+    Example: seqtool report checkpoints/demo
+    """
+    from seqtool.evaluation.report import write_report
+    from seqtool.files import RunDir
+
+    folder = RunDir(run)
+    for note in write_report(folder, attention):
+        print(f"seqtool: {note}", file=sys.stderr)
+    print(folder.report)

@@ -1,0 +1,104 @@
+"""seqtool score: the log-probability of given translations, one a line."""
+
+import itertools
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seqtool.cli.options import JsonOption, ModelOption
+from seqtool.errors import SeqtoolError
+
+if TYPE_CHECKING:
+    from seqtool.translation.translator import Translator
+
+BROKEN_PIPE = 141  # what a shell reports of a program that wrote into a closed pipe
+BLOCK = 4096  # pairs scored at once; batches are made of those of like length
+
+
+def score(
+    source: Annotated[Path, typer.Argument(metavar="SRC", help="The source lines.")],
+    target: Annotated[Path, typer.Argument(metavar="TGT", help="Their translations, as many lines.")],
+    model: ModelOption,
+    normalize: Annotated[bool, typer.Option("--normalize", help="Divide by the tokens, the end included.")] = False,
+    json_: JsonOption = False,
+    engine: Annotated[str, typer.Option("--engine", help="auto, torch or ctranslate2.")] = "auto",
+    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")] = "auto",
+    threads: Annotated[int, typer.Option("--threads", min=0, help="CPU threads (0: all cores).")] = 0,
+    batch_tokens: Annotated[int | None, typer.Option("--batch-tokens", min=1, help="Source tokens at once.")] = None,
+) -> None:
+    """Print the log-probability of each translation, one number a line.
+
+    It is the sum over its tokens and its end, in nats. An empty line has the score of saying nothing. With --json,
+    each line is an object with log_prob, tokens and token_scores (the end's last).
+
+    Example: seqtool score -m run source.en translation.de
+    """
+    check_files(source, target)
+    from seqtool.translation.translator import Translator
+
+    translator = Translator.load(model, engine, device, threads, batch_tokens=batch_tokens)
+    try:
+        for pairs in read_pairs(source, target):
+            for line in score_pairs(translator, pairs, normalize, json_):
+                print(line)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read this has seen enough, as in `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to flush at the end
+        raise SystemExit(BROKEN_PIPE) from None
+
+
+def check_files(source: Path, target: Path) -> None:
+    """Refuse files that are missing or do not match, before a model is loaded."""
+    for path in (source, target):
+        if not path.is_file():
+            raise SeqtoolError(f"{path}: no such file; check the path")
+    n_source, n_target = (sum(1 for _ in read_lines(path)) for path in (source, target))
+    if n_source != n_target:
+        raise SeqtoolError(
+            f"{source} has {n_source:,} lines but {target} has {n_target:,}; give one translation for each source line"
+        )
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file, split at line feeds only."""
+    from seqtool.corpus.opening import read_chunks
+    from seqtool.translation.lines import file_blocks
+
+    for block in file_blocks(read_chunks(path)):
+        yield from block
+
+
+def read_pairs(source: Path, target: Path) -> Iterator[list[tuple[str, str]]]:
+    """Yield blocks of pairs; invalid UTF-8 is read as the replacement character."""
+    lines = zip(read_lines(source), read_lines(target), strict=True)
+    pairs = ((src.decode("utf-8", "replace"), tgt.decode("utf-8", "replace")) for src, tgt in lines)
+    while block := list(itertools.islice(pairs, BLOCK)):
+        yield block
+
+
+def score_pairs(translator: "Translator", pairs: list[tuple[str, str]], normalize: bool, json_: bool) -> Iterator[str]:
+    """Yield what is printed for each pair."""
+    scores = translator.score([src for src, _ in pairs], [tgt for _, tgt in pairs])
+    for (_, target), token_scores in zip(pairs, scores, strict=True):
+        log_prob = math.fsum(token_scores)
+        value = log_prob / len(token_scores) if normalize else log_prob
+        if not json_:
+            yield f"{value:.6f}"
+            continue
+        tokenizer = translator.tokenizers.target
+        tokens = tokenizer.pieces(tokenizer.encode(clean(target)))
+        answer: dict[str, Any] = {"log_prob": value, "tokens": tokens, "token_scores": token_scores}
+        yield json.dumps(answer, ensure_ascii=False)
+
+
+def clean(text: str) -> str:
+    """Return a text as it is scored."""
+    from seqtool.translation.translator import clean_text
+
+    return clean_text(text)

@@ -1,0 +1,97 @@
+"""seqtool train: the whole pipeline from a corpus to a model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seqtool.cli.options import ConfigOption, CorpusArgument, PresetOption, SetOption
+from seqtool.config import config_to_toml, resolve_config
+from seqtool.errors import SeqtoolError
+
+
+def train(
+    corpus: CorpusArgument = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="DIR", help="The run directory.", show_default="checkpoints/demo"),
+    ] = None,
+    more: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--corpus", metavar="FILES[@WEIGHT]", help="A further corpus to mix in: a.tsv@0.5 or a.en,a.de@2."
+        ),
+    ] = None,
+    valid: Annotated[
+        list[Path] | None,
+        typer.Option("--valid", metavar="FILE", help="Validation pairs: a TSV, or given twice, source then target."),
+    ] = None,
+    config: ConfigOption = None,
+    preset: PresetOption = "auto",
+    set_: SetOption = None,
+    seed: Annotated[int | None, typer.Option(help="Everything random follows from it.")] = None,
+    device: Annotated[str | None, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Stop after this many steps of the whole run.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Fit the training to this time.")] = None,
+    compile_: Annotated[bool, typer.Option("--compile", help="torch.compile the model.")] = False,
+    start_from: Annotated[
+        Path | None, typer.Option("--from", metavar="DIR", help="Fine-tune: start from this trained model.")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start over, removing what an earlier run left in DIR.")
+    ] = False,
+    print_config: Annotated[bool, typer.Option("--print-config", help="Print the settings as TOML and exit.")] = False,
+) -> None:
+    """Train a translation model on a parallel corpus.
+
+    Checks and cleans the corpus, trains the tokenizer, trains and validates the model, and exports it. The same
+    command again continues where it stopped. Without CORPUS it trains on the demo corpus that ships with seqtool.
+
+    Example: seqtool train train.en train.de --valid valid.en --valid valid.de -o run --minutes 60
+    """
+    given = {"seed": seed, "device": device, "steps": steps, "minutes": minutes}
+    flags = [f"train.{name}={value}" for name, value in given.items() if value is not None]
+    flags += ["train.compile=true"] if compile_ else []
+    overrides = set_ or []
+    is_demo = not corpus and not more
+    if is_demo and config is None and preset == "auto":
+        from seqtool.demo import demo_folder
+
+        preset, config = "tiny", demo_folder() / "demo.toml"
+    settings = resolve_config(preset, config, overrides, flags)  # a bad value fails here, before torch is loaded
+    if out is None and not is_demo and not print_config:
+        raise SeqtoolError("where should the model go? Name a folder with -o DIR")
+
+    from seqtool.corpus.reading import count_pairs, parse_corpus, parse_corpus_option
+
+    if is_demo:
+        from seqtool.demo import demo_folder
+
+        folder = demo_folder()
+        corpora = [parse_corpus([folder / "train.en", folder / "train.de"])]
+        valid = valid or [folder / "valid.en", folder / "valid.de"]
+    else:
+        corpora = [parse_corpus(corpus)] if corpus else []
+        corpora += [parse_corpus_option(text) for text in more or []]
+    if print_config:
+        if preset == "auto":
+            settings = resolve_config(preset, config, overrides, flags, pairs=sum(map(count_pairs, corpora)))
+        print(config_to_toml(settings), end="")
+        return
+
+    from seqtool.training.pipeline import train as run
+    from seqtool.training.settling import TrainRequest
+
+    request = TrainRequest(
+        corpora=tuple(corpora),
+        valid=parse_corpus(valid) if valid else None,
+        out=out or Path("checkpoints/demo"),
+        preset=preset,
+        config_file=config,
+        overrides=tuple(overrides),
+        flags=tuple(flags),
+        start_from=start_from,
+        fresh=fresh,
+    )
+    if not run(request):
+        raise typer.Exit(130)

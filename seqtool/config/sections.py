@@ -1,0 +1,168 @@
+"""The sections of a configuration, one frozen dataclass a concern; each value is checked when a section is made."""
+
+from dataclasses import dataclass
+
+from seqtool.config.setting import check_section, setting
+from seqtool.errors import SeqtoolError
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """The shape of the Transformer."""
+
+    d_model: int = setting(512, "width of embeddings and layers", low=2, high=65536)
+    d_ff: int = setting(2048, "width inside the feed-forward layers", low=1, high=1048576)
+    n_heads: int = setting(8, "attention heads; must divide d_model", low=1, high=1024)
+    encoder_layers: int = setting(6, "layers of the encoder", low=1, high=256)
+    decoder_layers: int = setting(6, "layers of the decoder", low=1, high=256)
+    dropout: float = setting(0.1, "dropout on embeddings and residual branches", low=0.0, high=0.95)
+    attention_dropout: float = setting(0.0, "dropout on attention weights", low=0.0, high=0.95)
+    ff_dropout: float = setting(0.0, "dropout inside the feed-forward layers", low=0.0, high=0.95)
+    word_dropout: float = setting(0.0, "chance of hiding a whole input token", low=0.0, high=0.9)
+    layer_drop: float = setting(0.0, "chance that a whole layer is skipped in a training step", low=0.0, high=0.95)
+    positions: str = setting(
+        "sinusoidal", "how positions are told apart", choices=("sinusoidal", "learned", "rotary", "relative")
+    )
+    max_positions: int = setting(1024, "longest sequence that learned positions can represent", low=1)
+    relative_window: int = setting(16, "farthest distance that relative positions tell apart", low=1, high=1024)
+    norm: str = setting(
+        "pre", "normalisation before each sublayer, or after it as in the paper", choices=("pre", "post")
+    )
+    norm_kind: str = setting("layer", "LayerNorm or RMSNorm", choices=("layer", "rms"))
+    activation: str = setting("relu", "feed-forward activation", choices=("relu", "gelu", "swiglu"))
+    share_embeddings: bool = setting(True, "one embedding for source, target and output (needs a joint vocabulary)")
+
+    def __post_init__(self) -> None:
+        check_section(self)
+        if self.d_model % self.n_heads:
+            raise SeqtoolError(f"'n_heads' must divide 'd_model', but {self.n_heads} does not divide {self.d_model}")
+        if self.positions == "rotary" and self.d_model // self.n_heads % 2:
+            raise SeqtoolError("'positions = \"rotary\"' needs an even width per head (d_model / n_heads)")
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            raise SeqtoolError("'positions = \"sinusoidal\"' needs an even 'd_model'")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerConfig:
+    """The byte-pair tokenizer."""
+
+    vocab_size: int = setting(
+        8000, "tokens in the vocabulary; reduced where the corpus is too small", low=300, high=1000000
+    )
+    joint: bool = setting(True, "one vocabulary for both languages")
+    character_coverage: float = setting(0.9999, "share of characters with a token of their own", low=0.9, high=1.0)
+    user_symbols: tuple[str, ...] = setting((), "texts that are always one token, such as language tags")
+    sample_pairs: int = setting(500000, "pairs that the tokenizer is trained on, at most", low=100)
+    bpe_dropout: float = setting(
+        0.0, "chance of skipping a merge in training, for varied segmentations", low=0.0, high=0.9
+    )
+
+    def __post_init__(self) -> None:
+        check_section(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanConfig:
+    """What cleaning drops; each rule can be turned off by itself."""
+
+    enabled: bool = setting(True, "false turns all rules off but those for empty, undecodable and missing text")
+    empty: bool = setting(True, "drop pairs with an empty or blank side")
+    max_words: int = setting(250, "drop pairs with more words on a side (0: no limit)", low=0)
+    max_chars: int = setting(2000, "drop pairs with more characters on a side (0: no limit)", low=0)
+    max_ratio: float = setting(
+        9.0, "drop pairs whose sides differ in characters by more than this factor (0: any)", low=0.0
+    )
+    ratio_from: int = setting(20, "characters that the longer side must exceed for max_ratio to count", low=0)
+    identical: bool = setting(True, "drop pairs with identical sides")
+    duplicate: bool = setting(True, "drop repeated pairs")
+    control: bool = setting(True, "drop pairs with control characters, or U+2028 and U+2029")
+    overlap: bool = setting(True, "drop pairs whose source or target is in the validation set")
+    max_undecodable: float = setting(
+        0.01, "share of pairs with invalid UTF-8 above which training refuses", low=0.0, high=1.0
+    )
+
+    def __post_init__(self) -> None:
+        check_section(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """How the corpus is split and limited."""
+
+    held_out: int = setting(1000, "validation pairs to hold out where no --valid is given; at most a tenth", low=1)
+    max_tokens: int = setting(256, "drop training pairs with more tokens on a side", low=8, high=1000000)
+    workers: int = setting(
+        0, "processes that prepare the corpus (0: one for each core, one for a small corpus)", low=0, high=1024
+    )
+
+    def __post_init__(self) -> None:
+        check_section(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """How the model is trained."""
+
+    seed: int = setting(1, "everything random follows from it", low=0, high=2**31 - 1)
+    device: str = setting("auto", "where to train", choices=("auto", "cpu", "cuda", "mps"))
+    precision: str = setting(
+        "auto", "arithmetic of the forward and backward pass", choices=("auto", "float32", "bf16", "fp16")
+    )
+    compile: bool = setting(False, "torch.compile the model")
+    threads: int = setting(0, "CPU threads (0: all cores)", low=0, high=4096)
+    steps: int = setting(100000, "stop after this many steps", low=1)
+    epochs: int = setting(0, "stop after this many epochs (0: no limit)", low=0)
+    minutes: float = setting(0.0, "fit the schedule to this training time (0: no limit)", low=0.0)
+    patience: int = setting(0, "stop after this many validations without a better score (0: never)", low=0)
+    batch_tokens: int | str = setting(
+        25000, "target tokens in one step over all workers, or 'auto' to fit the memory", low=1, words=("auto",)
+    )
+    micro_tokens: int = setting(
+        4096, "target tokens in one forward pass; a larger batch is accumulated from several", low=1
+    )
+    lr: float = setting(7e-4, "highest learning rate", low=0.0, high=100.0)
+    warmup: int = setting(4000, "steps of linear warm-up", low=0)
+    schedule: str = setting(
+        "inverse_sqrt",
+        "learning rate after warm-up; 'paper' is the formula of the paper times lr",
+        choices=("inverse_sqrt", "paper", "cosine", "linear", "constant"),
+    )
+    label_smoothing: float = setting(0.1, "probability spread over the whole vocabulary", low=0.0, high=0.9)
+    weight_decay: float = setting(0.0, "AdamW weight decay", low=0.0, high=10.0)
+    beta1: float = setting(0.9, "AdamW first moment decay", low=0.0, high=0.99999)
+    beta2: float = setting(0.98, "AdamW second moment decay", low=0.0, high=0.99999)
+    clip_norm: float = setting(1.0, "largest gradient norm (0: no clipping)", low=0.0)
+    r_drop: float = setting(0.0, "weight of R-Drop's consistency loss (0: off)", low=0.0, high=100.0)
+    ema: float = setting(
+        0.999, "decay of the exponential moving average of the weights (0: off)", low=0.0, high=0.999999
+    )
+    validate_every: int = setting(1000, "steps between validations", low=1)
+    metric: str = setting("bleu", "what patience and the choice of the best go by", choices=("bleu", "chrf", "loss"))
+    valid_beam: int = setting(1, "beam width of the translations made in validation", low=1, high=1000)
+    save_every: int = setting(1000, "steps between checkpoints", low=1)
+    keep: int = setting(5, "newest checkpoints to keep, beside the best", low=1)
+    average: int = setting(5, "checkpoints to average as a candidate for the final model (1: none)", low=1)
+    report_every: int = setting(50, "steps between progress reports", low=1)
+    shard: str = setting("none", "what several workers share out to save memory", choices=("none", "optimizer"))
+    tensorboard: bool = setting(False, "write TensorBoard files too")
+    max_bad_steps: int = setting(20, "non-finite steps in a row that end the run", low=1)
+
+    def __post_init__(self) -> None:
+        check_section(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeConfig:
+    """How translations are searched for."""
+
+    beam: int = setting(5, "beam width (1: greedy)", low=1, high=1000)
+    length_penalty: float = setting(1.0, "exponent of the GNMT length penalty (0: none)", low=0.0, high=10.0)
+    coverage_penalty: float = setting(0.0, "weight of the GNMT coverage penalty (0: none)", low=0.0, high=100.0)
+    max_length_ratio: float = setting(
+        2.0, "target tokens at most, as a multiple of the source tokens (plus 16)", low=0.1
+    )
+    batch_tokens: int = setting(8192, "source tokens translated at once", low=1)
+    threads: int = setting(0, "CPU threads (0: all cores)", low=0, high=4096)
+
+    def __post_init__(self) -> None:
+        check_section(self)

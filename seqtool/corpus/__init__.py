@@ -1,0 +1,1 @@
+"""Text in: reading, checking, cleaning, tokenizing, the memory-mapped prepared corpus and its batches."""

@@ -1,0 +1,1 @@
+"""Metrics with their signatures, comparison of systems, and the report."""

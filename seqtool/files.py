@@ -1,0 +1,139 @@
+"""Files that appear whole or not at all, their checksums, and the layout of a run directory."""
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from seqtool.errors import SeqtoolError
+
+
+@contextlib.contextmanager
+def open_whole(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for writing under a temporary name; it takes its own name, on disk, only when all went well."""
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with open(temporary, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def write_whole(path: Path, content: bytes | str) -> None:
+    """Write a file so that a reader finds the old content or the new, never a part."""
+    with open_whole(path) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames and new names inside a folder survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the sha256 of a file in hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def to_json(value: Any) -> str:
+    """Write a value as readable JSON with a final newline."""
+    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False) + "\n"
+
+
+def make_folder(path: Path) -> Path:
+    """Make a folder and its parents, or say why it cannot be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise SeqtoolError(f"{path}: is a file, but a folder is needed; give another path with -o") from None
+    except OSError as error:
+        raise SeqtoolError(f"{path}: cannot make this folder ({error.strerror}); give another path with -o") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise SeqtoolError(f"{path}: cannot write into this folder; change its permissions or give another with -o")
+    return path
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """The names inside a run directory."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.toml"
+
+    @property
+    def tokenizer(self) -> Path:
+        return self.path / "tokenizer.model"
+
+    @property
+    def target_tokenizer(self) -> Path:
+        """The target side's tokenizer; it exists only where the vocabularies are separate."""
+        return self.path / "tokenizer.target.model"
+
+    @property
+    def weights(self) -> Path:
+        return self.path / "model.safetensors"
+
+    @property
+    def manifest(self) -> Path:
+        return self.path / "manifest.json"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def ctranslate2(self) -> Path:
+        return self.path / "ctranslate2"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def prepared(self) -> Path:
+        return self.path / "prepared"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    def require_model(self) -> "RunDir":
+        """Return self, or raise if this is not a folder that can translate."""
+        if not self.path.exists():
+            raise SeqtoolError(f"{self.path}: no such model folder; train one with 'seqtool train -o {self.path}'")
+        for needed in (self.config, self.tokenizer, self.weights):
+            if not needed.is_file():
+                raise SeqtoolError(
+                    f"{self.path}: not a trained model ({needed.name} is missing); give -m the -o folder of a training"
+                )
+        return self
+
+    def read_manifest(self) -> dict[str, Any]:
+        """Return the manifest, empty where there is none."""
+        try:
+            content = json.loads(self.manifest.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise SeqtoolError(f"{self.manifest}: cannot be read ({error}); restore it from a copy") from None
+        if not isinstance(content, dict):
+            raise SeqtoolError(f"{self.manifest}: not a manifest; restore it from a copy")
+        return content

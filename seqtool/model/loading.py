@@ -1,0 +1,69 @@
+"""Weights to and from safetensors files, and models from run directories."""
+
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from seqtool.config import load_config
+from seqtool.corpus.tokenizer import TokenizerPair
+from seqtool.errors import SeqtoolError
+from seqtool.files import RunDir, write_whole
+from seqtool.model.transformer import Transformer
+
+
+def weights_of(model: Transformer) -> dict[str, Tensor]:
+    """Return the model's weights by name, each once: shared embeddings go by the source's name."""
+    seen: dict[int, str] = {}
+    weights = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if id(tensor) not in seen:
+            seen[id(tensor)] = name
+            weights[name] = tensor.detach()
+    return weights
+
+
+def save_weights(weights: dict[str, Tensor], path: Path) -> None:
+    """Write weights as safetensors, whole or not at all."""
+    write_whole(path, save({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}))
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Read a safetensors file; nothing in it is ever run."""
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise SeqtoolError(f"{path}: no such file; is this a model folder?") from None
+    except (SafetensorError, OSError) as error:
+        raise SeqtoolError(f"{path}: damaged or not a safetensors file ({error}); restore it from a copy") from None
+
+
+def put_weights(model: Transformer, weights: dict[str, Tensor], origin: Path) -> None:
+    """Copy weights into a model, or say which of them do not fit."""
+    expected = weights_of(model)
+    missing, unknown = sorted(expected.keys() - weights.keys()), sorted(weights.keys() - expected.keys())
+    if missing or unknown:
+        raise SeqtoolError(
+            f"{origin}: the weights do not fit the configuration (first odd name: {(missing + unknown)[0]}); "
+            "use the config.toml that the weights were trained with"
+        )
+    for name, tensor in expected.items():
+        if tensor.shape != weights[name].shape:
+            raise SeqtoolError(
+                f"{origin}: {name} has shape {tuple(weights[name].shape)}, but the configuration and vocabulary "
+                f"need {tuple(tensor.shape)}; use the config.toml and tokenizer the weights were trained with"
+            )
+        tensor.copy_(weights[name])
+
+
+def load_model(run: RunDir, device: str | torch.device = "cpu") -> Transformer:
+    """Build the model of a run directory, ready to translate."""
+    run.require_model()
+    tokenizers = TokenizerPair.load(run)
+    config = load_config(run.config).model
+    model = Transformer(config, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+    with torch.no_grad():
+        put_weights(model, read_weights(run.weights), run.weights)
+    return model.to(device).eval()

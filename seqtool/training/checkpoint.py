@@ -1,0 +1,163 @@
+"""Checkpoints: whole or not there, checked when read, and written while training goes on."""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from seqtool.errors import SeqtoolError
+from seqtool.files import sha256_of, sync_folder, to_json
+
+Groups = Mapping[str, Mapping[str, Tensor]]  # tensors by name, by the file they go to
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A whole checkpoint on disk."""
+
+    path: Path
+    state: dict[str, Any]
+
+    def tensors(self, group: str) -> dict[str, Tensor]:
+        """Read one group of tensors, empty where the checkpoint has none."""
+        file = self.path / f"{group}.safetensors"
+        return load_file(file) if file.exists() else {}
+
+
+class Checkpoints:
+    """The checkpoints of one run; the newest few are kept."""
+
+    def __init__(self, folder: Path, keep: int) -> None:
+        self.folder = folder
+        self.keep = keep
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
+        self._pending: Future[None] | None = None
+
+    def save(self, step: int, groups: Groups, state: dict[str, Any], done: Callable[[], None] | None = None) -> None:
+        """Copy the tensors and return; a background thread writes them. Waits only for the checkpoint before."""
+        self.wait()
+        copies = {name: _copy_to_host(group) for name, group in groups.items() if group}
+        self._pending = self._writer.submit(self._write_and_prune, step, copies, state, done)
+
+    def wait(self) -> None:
+        """Return when nothing is being written; an error of the writer surfaces here."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.result()
+
+    def close(self) -> None:
+        """Finish what is being written."""
+        try:
+            self.wait()
+        finally:
+            self._writer.shutdown()
+
+    def names(self) -> list[Path]:
+        """Return the checkpoint folders, oldest first."""
+        return sorted(path for path in self.folder.glob("step-*") if path.suffix != ".tmp" and path.is_dir())
+
+    def newest_whole(self) -> tuple[Checkpoint | None, list[str]]:
+        """Return the newest checkpoint that is not damaged, and a warning for each one that is."""
+        warnings: list[str] = []
+        for path in reversed(self.names()):
+            try:
+                return read_checkpoint(path), warnings
+            except SeqtoolError as error:
+                warnings.append(f"{error}; using the one before")
+        return None, warnings
+
+    def _write_and_prune(
+        self, step: int, groups: Groups, state: dict[str, Any], done: Callable[[], None] | None
+    ) -> None:
+        write_checkpoint(self.folder / f"step-{step:09d}", groups, state)
+        for old in self.names()[: -self.keep]:
+            shutil.rmtree(old, ignore_errors=True)
+        if done is not None:
+            done()
+
+
+def write_checkpoint(path: Path, groups: Groups, state: dict[str, Any]) -> None:
+    """Write a checkpoint folder under a temporary name, bring it to disk, then give it its name."""
+    temporary = path.with_name(path.name + ".tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        temporary.mkdir(parents=True)
+        sums = {}
+        for name, tensors in groups.items():
+            file = temporary / f"{name}.safetensors"
+            save_file(dict(tensors), file)
+            _sync_file(file)
+            sums[file.name] = sha256_of(file)
+        state_file = temporary / "state.json"
+        content = {"files": sums, **state}
+        state_file.write_text(to_json({"sha256": _sum_of(content), **content}), encoding="utf-8")
+        _sync_file(state_file)
+        sync_folder(temporary)
+        _replace_folder(temporary, path)
+    except Exception as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        if is_disk_full(error):
+            raise SeqtoolError(
+                f"{path}: the disk is full, so this checkpoint could not be written; the ones before it are whole. "
+                "Make room and run the same command again"
+            ) from None
+        raise
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Open a checkpoint after comparing every file with its checksum."""
+    try:
+        state = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        if state.pop("sha256") != _sum_of(state):
+            raise SeqtoolError(f"{path}: damaged checkpoint (state.json does not match its checksum)")
+        for name, expected in state["files"].items():
+            if sha256_of(path / name) != expected:
+                raise SeqtoolError(f"{path}: damaged checkpoint ({name} does not match its checksum)")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SeqtoolError(f"{path}: damaged checkpoint ({error})") from None
+    return Checkpoint(path, state)
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Tell whether an error means that there is no room left; safetensors gives it as text only."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    return "No space left" in str(error) or "Disk quota" in str(error)
+
+
+def _copy_to_host(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: torch.empty_like(t, device="cpu").copy_(t.detach()).contiguous() for name, t in tensors.items()}
+
+
+def _replace_folder(new: Path, path: Path) -> None:
+    """Put a folder in the place of another; between the two steps neither has the name, but both are on disk."""
+    old = path.with_name(path.name + ".old.tmp")
+    shutil.rmtree(old, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(path, old)
+    os.rename(new, path)
+    sync_folder(path.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _sum_of(state: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+
+
+def _sync_file(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,144 @@
+"""What a run trains and validates on, in its run directory: found there unchanged, or made."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from seqtool.config import Config, ModelConfig, config_to_toml, load_config
+from seqtool.config.auto import choose_settings
+from seqtool.corpus.bpe_dropout import BpeDropout
+from seqtool.corpus.prepared import PreparedCorpus, PrepareRequest
+from seqtool.corpus.progress import Progress as CorpusProgress
+from seqtool.corpus.progress import Stopwatch
+from seqtool.corpus.reading import Corpus, decode_line, read_pairs
+from seqtool.corpus.run_corpus import count_known_pairs, prepare_run
+from seqtool.corpus.tokenizer import TokenizerPair
+from seqtool.errors import SeqtoolError
+from seqtool.files import RunDir, write_whole
+from seqtool.training.progress import Progress
+from seqtool.training.settling import TrainRequest, changes, check_unchanged
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Everything that training reads."""
+
+    config: Config
+    tokenizers: TokenizerPair
+    corpus: PreparedCorpus
+    valid: list[tuple[str, str]]
+    bpe_dropout: BpeDropout | None
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the manifest says of the data."""
+        return {
+            "fingerprint": self.corpus.fingerprint,
+            "pairs": len(self.corpus),
+            "read": self.corpus.n_read,
+            "cleaning": self.corpus.dropped,
+            "validation_pairs": len(self.valid),
+            "sources": [file["path"] for group in self.corpus.manifest["sources"] for file in group],
+        }
+
+
+def prepare_data(request: TrainRequest, run: RunDir, device: str, progress: Progress) -> None:
+    """Settle the configuration, then make tokenizer and prepared corpus unless they are there unchanged."""
+    pairs = count_known_pairs(run, request.corpora)
+    config = request.resolve(pairs, device)
+    tokenizers = None
+    if request.start_from:
+        tokenizers = TokenizerPair.load(RunDir(request.start_from).require_model())
+        config = replace(config, model=model_to_tune(request, config))
+    check_unchanged(run, config)
+    if request.preset == "auto":
+        progress.say(f"preset auto, for {choose_settings(pairs, device).reason}")
+    _, notes = prepare_run(
+        run,
+        PrepareRequest(
+            corpora=request.corpora,
+            against=(request.valid,) if request.valid else (),
+            hold_out=request.valid is None,
+            clean=config.clean,
+            data=config.data,
+            seed=config.train.seed,
+        ),
+        config.tokenizer,
+        tokenizers=tokenizers,
+        pairs=pairs,
+        report=CorpusDisplay(progress),
+    )
+    for note in notes:
+        progress.say(note)
+    write_whole(run.config, config_to_toml(keep_settled(run, config)))
+
+
+def keep_settled(run: RunDir, config: Config) -> Config:
+    """Keep the batch size that an earlier session of the run fitted to the memory."""
+    if config.train.batch_tokens != "auto" or not run.config.exists():
+        return config
+    before = load_config(run.config).train
+    if before.batch_tokens == "auto":
+        return config
+    return replace(
+        config, train=replace(config.train, batch_tokens=before.batch_tokens, micro_tokens=before.micro_tokens)
+    )
+
+
+def model_to_tune(request: TrainRequest, config: Config) -> ModelConfig:
+    """Return the shape of the model to start from; a shape asked for that differs from it is an error."""
+    assert request.start_from is not None
+    theirs = load_config(RunDir(request.start_from).config)
+    asked = [text.partition("=")[0].strip() for text in request.overrides]
+    for name, old, new in changes(theirs, config):
+        if name in asked and name.startswith("model.") and "dropout" not in name and name != "model.layer_drop":
+            raise SeqtoolError(
+                f"{request.start_from}: its model has {name} = {old!r}, so it cannot start a model with {new!r}; "
+                "leave that setting out, or train from the start without --from"
+            )
+    rates = {
+        name: getattr(config.model, name) for name in ("dropout", "attention_dropout", "ff_dropout", "word_dropout")
+    }
+    return replace(theirs.model, **rates, layer_drop=config.model.layer_drop)
+
+
+def open_data(request: TrainRequest, run: RunDir) -> TrainingData:
+    """Open what prepare_data made; every worker does this for itself."""
+    config = load_config(run.config)
+    tokenizers = TokenizerPair.load(run)
+    corpus = PreparedCorpus.open(run.prepared)
+    valid = read_valid(request.valid) if request.valid else corpus.held_out
+    dropout = BpeDropout.of(tokenizers, config.tokenizer.bpe_dropout, config.train.seed)
+    return TrainingData(config, tokenizers, corpus, valid, dropout)
+
+
+def read_valid(corpus: Corpus) -> list[tuple[str, str]]:
+    """Read the validation pairs as text; a line that cannot be decoded is an error, since scores depend on each."""
+    pairs = []
+    for pair in read_pairs(corpus):
+        src, tgt = decode_line(pair.src), decode_line(pair.tgt) if pair.tgt is not None else None
+        if src is None or tgt is None:
+            raise SeqtoolError(
+                f"{corpus}: line {pair.number:,} has no target or invalid UTF-8; mend it before validating on it"
+            )
+        pairs.append((src, tgt))
+    if not pairs:
+        raise SeqtoolError(f"{corpus}: the validation set is empty; give another --valid, or none to hold some out")
+    return pairs
+
+
+class CorpusDisplay:
+    """Shows the stages of preparation, and within a long one how far it is and how long it will take."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._watch = Stopwatch()
+        self._stage = ""
+        self._told = 0.0
+
+    def __call__(self, state: CorpusProgress) -> None:
+        left = self._watch.seconds_left(state)
+        if state.stage != self._stage:
+            self._stage, self._told = state.stage, 0.0
+            self._progress.say(f"{state.stage} …")
+        elif left is not None and state.fraction is not None and state.fraction - self._told >= 0.1:
+            self._told = state.fraction
+            self._progress.say(f"{state.stage}: {100 * state.fraction:.0f} %, {left:.0f} s left")

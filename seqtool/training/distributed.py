@@ -1,0 +1,107 @@
+"""The workers of a run: who they are, and the few things they do together. One process is a group of one."""
+
+import datetime
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from seqtool.config import TrainConfig
+from seqtool.errors import SeqtoolError
+
+# Preparing a corpus is one worker's task, and the others wait for it: hours must not look like a failure.
+PATIENCE = datetime.timedelta(hours=24)
+BUCKET = 2**23  # gradient values sent in one message
+
+
+@dataclass(frozen=True)
+class Workers:
+    """This worker's place in the group."""
+
+    rank: int
+    size: int
+    device: torch.device
+
+    @property
+    def is_first(self) -> bool:
+        """Only the first worker writes and prints."""
+        return self.rank == 0
+
+    def wait_for_all(self) -> None:
+        """Return when every worker has come here."""
+        if self.size > 1:
+            dist.barrier()
+
+    def share(self, value: Any) -> Any:
+        """Give every worker the first one's value."""
+        if self.size == 1:
+            return value
+        box = [value]
+        dist.broadcast_object_list(box, src=0)
+        return box[0]
+
+    def any(self, flag: bool) -> bool:
+        """Tell whether the flag is set for any worker."""
+        if self.size == 1:
+            return flag
+        total = torch.tensor(float(flag), device=self.device)
+        dist.all_reduce(total)
+        return bool(total.item() > 0)
+
+    def sum_tensors(self, tensors: list[Tensor]) -> None:
+        """Sum each tensor over the workers, in place, in messages of a bounded size."""
+        if self.size == 1:
+            return
+        for bucket in buckets_of(tensors):
+            flat = torch.cat([tensor.flatten() for tensor in bucket])
+            dist.all_reduce(flat)
+            for tensor, part in zip(bucket, flat.split([tensor.numel() for tensor in bucket]), strict=True):
+                tensor.copy_(part.view_as(tensor))
+
+    def spread(self, tensors: list[Tensor], owners: list[int]) -> None:
+        """Give every worker each tensor as its owner has it."""
+        if self.size > 1:
+            for tensor, owner in zip(tensors, owners, strict=True):
+                dist.broadcast(tensor, src=owner)
+
+    def leave(self) -> None:
+        """End the group's connections."""
+        if self.size > 1 and dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def buckets_of(tensors: list[Tensor]) -> list[list[Tensor]]:
+    """Group tensors in order so that no group but a single tensor exceeds the bucket size."""
+    buckets: list[list[Tensor]] = []
+    room = 0
+    for tensor in tensors:
+        if tensor.numel() > room or not buckets:
+            buckets.append([])
+            room = BUCKET
+        buckets[-1].append(tensor)
+        room -= tensor.numel()
+    return buckets
+
+
+def join_workers(config: TrainConfig) -> Workers:
+    """Join the group that torchrun started, or be a group of one."""
+    rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    device = choose_device(config.device, int(os.environ.get("LOCAL_RANK", "0")))
+    if size > 1 and not dist.is_initialized():
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
+    return Workers(rank, size, device)
+
+
+def choose_device(wanted: str, local_rank: int = 0) -> torch.device:
+    """Return the device to use; 'auto' takes a GPU where there is one."""
+    if wanted == "auto":
+        wanted = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not available[wanted]:
+        raise SeqtoolError(f"there is no {wanted} device on this machine; use --device auto or cpu")
+    return torch.device(wanted, local_rank) if wanted == "cuda" else torch.device(wanted)

@@ -1,0 +1,187 @@
+"""The whole of `train`: from a request to a complete run directory, or back to where an interrupted run stood."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from seqtool.config import Config, config_to_toml
+from seqtool.corpus.tokenizer import TokenizerPair
+from seqtool.errors import SeqtoolError
+from seqtool.files import RunDir, make_folder, write_whole
+from seqtool.model.loading import put_weights, read_weights
+from seqtool.model.transformer import Transformer
+from seqtool.training.checkpoint import is_disk_full
+from seqtool.training.data import TrainingData, open_data, prepare_data
+from seqtool.training.distributed import Workers, join_workers
+from seqtool.training.finishing import choose_model, export_fast_form, publish, write_valid_lines
+from seqtool.training.fitting import fit_batch_tokens
+from seqtool.training.interruption import Interruption
+from seqtool.training.progress import Progress, format_seconds
+from seqtool.training.settling import TrainRequest, choose_precision, choose_threads
+from seqtool.training.trainer import Trainer
+from seqtool.training.validation import Validation, Validator
+
+
+def train(request: TrainRequest) -> bool:
+    """Run the pipeline; return whether it came to its end (False: interrupted, all saved)."""
+    workers = join_workers(request.resolve(None, "cpu").train)
+    progress = Progress(quiet=not workers.is_first)
+    run = RunDir(make_folder(request.out))
+    try:
+        with _locked(run) if workers.is_first else contextlib.nullcontext():
+            return _train(request, run, workers, progress)
+    except OSError as error:
+        if is_disk_full(error):
+            raise SeqtoolError(
+                f"{run.path}: the disk is full; checkpoints written before are whole. "
+                "Make room and run the same command again"
+            ) from None
+        raise
+    finally:
+        progress.stop()
+        workers.leave()
+
+
+def _train(request: TrainRequest, run: RunDir, workers: Workers, progress: Progress) -> bool:
+    with Interruption() as interruption:
+        if workers.is_first:
+            if request.fresh:
+                remove_run(run)
+            prepare_data(request, run, workers.device.type, progress)
+        workers.wait_for_all()
+        data = open_data(request, run)
+        trainer, validator = build_trainer(request, run, data, workers, progress)
+        reason = trainer.train(interruption)
+        if workers.is_first:
+            if reason is None:
+                say_interrupted(trainer, progress)
+            else:
+                finish(trainer, validator, data, reason, progress)
+        workers.wait_for_all()
+        return reason is not None
+
+
+def build_trainer(
+    request: TrainRequest, run: RunDir, data: TrainingData, workers: Workers, progress: Progress
+) -> tuple[Trainer, Validator | None]:
+    """Make the model and its trainer, at the newest checkpoint or at the start."""
+    config = data.config
+    threads = choose_threads(config.train.threads)
+    torch.set_num_threads(threads)
+    torch.set_float32_matmul_precision("high" if workers.device.type == "cuda" else "highest")
+    precision = choose_precision(config.train.precision, workers.device.type)
+    torch.manual_seed(config.train.seed)
+    model = Transformer(config.model, data.tokenizers.source.vocab_size, data.tokenizers.target.vocab_size)
+    if request.start_from:
+        with torch.no_grad():
+            put_weights(model, read_weights(RunDir(request.start_from).weights), request.start_from)
+    model.to(workers.device)
+    if config.train.batch_tokens == "auto":
+        config = settle_batch_tokens(config, run, model, data.tokenizers, workers, progress)
+    validator = Validator(data.valid, data.tokenizers, config, workers.device) if workers.is_first else None
+    trainer = Trainer(
+        config, run, model, data.corpus, validator, workers, progress, precision, threads, data.bpe_dropout
+    )
+    checkpoint = trainer.resume()
+    if checkpoint is not None:
+        if checkpoint.state.get("data") != data.corpus.fingerprint:
+            raise SeqtoolError(
+                f"{run.path}: the corpus has changed since this run began. Restore it to continue, give -o for a new "
+                "run (--from this one to fine-tune it), or --fresh to start over"
+            )
+        progress.say(f"continuing at step {trainer.state.step:,}")
+    return trainer, validator
+
+
+def settle_batch_tokens(
+    config: Config, run: RunDir, model: Transformer, tokenizers: TokenizerPair, workers: Workers, progress: Progress
+) -> Config:
+    """Fit the batch to the memory, and record the figure so that the run keeps it."""
+    tokens = fit_batch_tokens(model, config, tokenizers.source.vocab_size, workers.device) if workers.is_first else 0
+    tokens = workers.share(tokens)
+    progress.say(f"train.batch_tokens = {tokens:,} fits the memory")
+    config = replace(config, train=replace(config.train, batch_tokens=tokens * workers.size, micro_tokens=tokens))
+    if workers.is_first:
+        write_whole(run.config, config_to_toml(config))
+    return config
+
+
+def finish(trainer: Trainer, validator: Validator | None, data: TrainingData, reason: str, progress: Progress) -> None:
+    """Choose the model, write everything that belongs to it, and tell what came out."""
+    assert validator is not None
+    run = trainer.run
+    if run.read_manifest().get("training", {}).get("finished") == finished_mark(trainer, reason):
+        progress.say(f"this run is finished: {reason}. Raise that budget to continue; the model is in {run.path}")
+        return
+    progress.say(f"{reason}; choosing the model")
+    chosen, validation, candidates = choose_model(trainer, validator)
+    mark = finished_mark(trainer, reason)
+    state = trainer.state
+    publish(run, trainer.config, data, state, chosen.weights, chosen.name, chosen.step, validation, mark, candidates)
+    write_valid_lines(run, validator, validation)
+    progress.say(export_fast_form(run))
+    from seqtool.evaluation.report import write_report
+
+    write_report(run)
+    say_summary(trainer, chosen.name, validation, progress)
+
+
+def finished_mark(trainer: Trainer, reason: str) -> str:
+    """Return what the manifest records of a finished run; it changes when the run goes on."""
+    return f"{reason} at step {trainer.state.step}"
+
+
+def say_summary(trainer: Trainer, source: str, validation: Validation, progress: Progress) -> None:
+    """Tell time, scores with signatures, where the model is and how to use it."""
+    state, run = trainer.state, trainer.run
+    progress.say("")
+    progress.say(f"trained {state.step:,} steps ({state.epoch} epochs) in {format_seconds(state.seconds)}")
+    progress.say(f"model: {source}")
+    for score in (validation.bleu, validation.chrf):
+        progress.say(f"validation {score.name} {score.score:.2f}  {score.signature}")
+    progress.say(f"report: {run.report}")
+    progress.say(f"translate with: seqtool translate -m {run.path} < input.txt")
+
+
+def say_interrupted(trainer: Trainer, progress: Progress) -> None:
+    """Tell that nothing is lost."""
+    progress.say(
+        f"stopped at step {trainer.state.step:,}; everything is saved in {trainer.run.path}. "
+        "The same command continues from here"
+    )
+
+
+def remove_run(run: RunDir) -> None:
+    """Remove what an earlier run left in a folder, and nothing else."""
+    for folder in (run.checkpoints, run.prepared, run.ctranslate2):
+        shutil.rmtree(folder, ignore_errors=True)
+    files = (run.config, run.tokenizer, run.target_tokenizer, run.weights, run.manifest, run.metrics, run.report)
+    for file in (*files, run.path / "valid.jsonl"):
+        file.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _locked(run: RunDir) -> Iterator[None]:
+    """Keep a second training out of the same folder; the lock ends with the process, however that ends."""
+    handle = os.open(run.path / ".lock", os.O_CREAT | os.O_RDWR)
+    try:
+        deadline = time.monotonic() + 5  # a worker group that torchrun restarts may still be ending
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise SeqtoolError(
+                        f"{run.path}: another training is at work in this folder; wait for it or give another -o"
+                    ) from None
+                time.sleep(0.1)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,178 @@
+"""What a run shows while it works: a live display in a terminal, plain lines elsewhere, and metrics.jsonl always."""
+
+import json
+import math
+import sys
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from seqtool.files import write_whole
+
+SPARKS = "▁▂▃▄▅▆▇█"
+
+
+class MetricsLog:
+    """The run's metrics.jsonl: one JSON object per report."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def keep_up_to(self, step: int) -> list[dict[str, Any]]:
+        """Forget reports after a step that the run goes back to; return the others."""
+        kept = [entry for entry in self.read() if entry["step"] <= step]
+        write_whole(self.path, "".join(json.dumps(entry) + "\n" for entry in kept))
+        return kept
+
+    def read(self) -> list[dict[str, Any]]:
+        """Return all whole reports."""
+        entries = []
+        lines = self.path.read_text(encoding="utf-8").split("\n") if self.path.exists() else []
+        for line in lines:
+            try:
+                entries.append(json.loads(line))
+            except ValueError:  # the last line of a run that was killed while writing it
+                continue
+        return entries
+
+    def add(self, entry: dict[str, Any]) -> None:
+        """Append one report."""
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+
+
+class Progress:
+    """Shows a run; in a terminal the figures stay in place, elsewhere each report is a line."""
+
+    def __init__(self, quiet: bool = False, live: bool | None = None) -> None:
+        self.quiet = quiet
+        self.console = Console(stderr=True, highlight=False)
+        self.live: Live | None = None
+        self._wants_live = (self.console.is_terminal if live is None else live) and not quiet
+        self._losses: deque[float] = deque(maxlen=400)
+        self._train: dict[str, Any] = {}
+        self._valid: dict[str, Any] = {}
+        self._total = 0
+
+    def say(self, text: str) -> None:
+        """Show one line that stays."""
+        if not self.quiet:
+            self.console.print(text, soft_wrap=True, markup=False)
+
+    def start(self, history: list[dict[str, Any]], total_steps: int) -> None:
+        """Begin the live display, where there is a terminal."""
+        self._total = total_steps
+        for entry in history:
+            self._remember(entry)
+        if self._wants_live:
+            self.live = Live(self._render(), console=self.console, refresh_per_second=4, transient=False)
+            self.live.start()
+
+    def report(self, entry: dict[str, Any], total_steps: int, seconds_left: float | None) -> None:
+        """Show one report of training or validation."""
+        self._total = total_steps
+        self._remember({**entry, "seconds_left": seconds_left})
+        if self.live is not None:
+            self.live.update(self._render())
+        elif entry["kind"] == "train":
+            self.say(train_line(entry, total_steps, seconds_left))
+        elif entry["kind"] == "valid":
+            self.say(valid_line(entry))
+
+    def stop(self) -> None:
+        """End the live display; what it shows stays on the screen."""
+        if self.live is not None:
+            self.live.stop()
+            self.live = None
+        sys.stderr.flush()
+
+    def _remember(self, entry: dict[str, Any]) -> None:
+        if entry["kind"] == "train":
+            self._train = entry
+            self._losses.append(entry["loss"])
+        elif entry["kind"] == "valid":
+            self._valid = entry
+
+    def _render(self) -> Panel:
+        grid = Table.grid(padding=(0, 2))
+        for _ in range(4):
+            grid.add_column(no_wrap=True)
+        for left, right in zip(self._train_cells(), self._valid_cells(), strict=True):
+            grid.add_row(*left, *right)
+        step = self._train.get("step", 0)
+        bar = Table.grid(padding=(0, 1), expand=True)
+        bar.add_column(ratio=1)
+        bar.add_column(no_wrap=True, justify="right")
+        seconds = self._train.get("seconds_left")
+        share = f"{100 * step / max(1, self._total):.0f} %"
+        bar.add_row(
+            ProgressBar(total=max(1, self._total), completed=step),
+            share + (f"  {format_seconds(seconds)} left" if seconds is not None else ""),
+        )
+        curve = Text("loss ", style="dim") + Text(sparkline(list(self._losses), 60), style="cyan")
+        return Panel(Group(bar, grid, curve), title="seqtool train", title_align="left", border_style="dim")
+
+    def _train_cells(self) -> list[tuple[str, str]]:
+        t = self._train
+        return [
+            ("step", f"{t.get('step', 0):,} / {self._total:,}"),
+            ("epoch", f"{t.get('epoch', 0):,}"),
+            ("loss", f"{t['loss']:.4f}" if t else "–"),
+            ("tokens/s", f"{t['tokens_per_s']:,.0f}" if t else "–"),
+            ("lr", f"{t['lr']:.2e}" if t else "–"),
+        ]
+
+    def _valid_cells(self) -> list[tuple[str, str]]:
+        v = self._valid
+        return [
+            ("validated at", f"step {v['step']:,}" if v else "–"),
+            ("valid loss", f"{v['loss']:.4f}" if v else "–"),
+            ("perplexity", f"{v['perplexity']:.2f}" if v else "–"),
+            ("BLEU", f"{v['bleu']:.2f}" + (" (best)" if v.get("best") else "") if v else "–"),
+            ("chrF", f"{v['chrf']:.2f}" if v else "–"),
+        ]
+
+
+def sparkline(values: list[float], width: int) -> str:
+    """Draw values as small blocks, averaged so that they fit the width."""
+    values = [value for value in values if math.isfinite(value)]
+    if not values:
+        return ""
+    size = max(1, math.ceil(len(values) / width))
+    means = [sum(values[i : i + size]) / len(values[i : i + size]) for i in range(0, len(values), size)]
+    low, high = min(means), max(means)
+    return "".join(SPARKS[int((value - low) / ((high - low) or 1.0) * (len(SPARKS) - 1))] for value in means)
+
+
+def train_line(entry: dict[str, Any], total_steps: int, seconds_left: float | None) -> str:
+    """Return a training report as a line."""
+    left = f"  {format_seconds(seconds_left)} left" if seconds_left is not None else ""
+    return (
+        f"step {entry['step']:,}/{total_steps:,}  epoch {entry['epoch']}  loss {entry['loss']:.4f}  "
+        f"lr {entry['lr']:.2e}  {entry['tokens_per_s']:,.0f} tokens/s{left}"
+    )
+
+
+def valid_line(entry: dict[str, Any]) -> str:
+    """Return a validation report as a line."""
+    best = "  (best so far)" if entry["best"] else ""
+    return (
+        f"step {entry['step']:,}  valid loss {entry['loss']:.4f}  perplexity {entry['perplexity']:.2f}  "
+        f"BLEU {entry['bleu']:.2f}  chrF {entry['chrf']:.2f}{best}"
+    )
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration for a person: 45 s, 12:34, 3:05:07."""
+    total = round(seconds)
+    if total < 60:
+        return f"{total} s"
+    hours, rest = divmod(total, 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"

@@ -1,0 +1,27 @@
+"""The learning rate as a pure function of the step."""
+
+import math
+
+from seqtool.config import TrainConfig
+
+
+def learning_rate(step: int, config: TrainConfig, d_model: int, total_steps: int) -> float:
+    """Return the learning rate of a step, counted from 1.
+
+    All schedules but the paper's rise linearly to `lr` over `warmup` steps. Then `inverse_sqrt` falls with the root
+    of the step, `cosine` and `linear` reach zero at the last step, `constant` stays. `paper` is the formula of
+    section 5.3, d_model^-0.5 * min(step^-0.5, step * warmup^-1.5), times `lr`.
+    """
+    warmup = max(1, config.warmup)
+    if config.schedule == "paper":
+        return config.lr * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+    if step < warmup:
+        return config.lr * step / warmup
+    if config.schedule == "inverse_sqrt":
+        return config.lr * math.sqrt(warmup / step)
+    done = min(1.0, (step - warmup) / max(1, total_steps - warmup))
+    if config.schedule == "cosine":
+        return config.lr * 0.5 * (1 + math.cos(math.pi * done))
+    if config.schedule == "linear":
+        return config.lr * (1 - done)
+    return config.lr

@@ -1,0 +1,96 @@
+"""Settles a run's configuration before it starts or continues: what auto picked, and what changed since last time."""
+
+import dataclasses
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seqtool.config import Config, load_config, resolve_config
+from seqtool.corpus.reading import Corpus
+from seqtool.errors import SeqtoolError
+from seqtool.files import RunDir
+
+# What may change from one session of a run to the next: budgets, and what has no influence on the weights.
+FREE = {
+    "train.steps",
+    "train.minutes",
+    "train.epochs",
+    "train.patience",
+    "train.keep",
+    "train.report_every",
+    "train.tensorboard",
+    "train.device",
+    "data.workers",
+    "train.max_bad_steps",
+    "decode.beam",
+    "decode.length_penalty",
+    "decode.coverage_penalty",
+    "decode.max_length_ratio",
+    "decode.batch_tokens",
+    "decode.threads",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainRequest:
+    """What a user asked `train` to do."""
+
+    corpora: tuple[Corpus, ...]
+    valid: Corpus | None = None
+    out: Path
+    preset: str = "auto"
+    config_file: Path | None = None
+    overrides: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    start_from: Path | None = None
+    fresh: bool = False
+
+    def resolve(self, pairs: int | None, device: str) -> Config:
+        """Return the configuration for a corpus of this size."""
+        return resolve_config(self.preset, self.config_file, self.overrides, self.flags, pairs=pairs, device=device)
+
+
+def check_unchanged(run: RunDir, config: Config) -> None:
+    """Raise if a run that is under way was begun with other settings, naming them and what to do."""
+    if not run.config.exists() or not any(run.checkpoints.glob("step-*")):
+        return
+    before = load_config(run.config)
+    changed = [change for change in changes(before, config) if change[0] not in FREE]
+    if changed:
+        listed = "; ".join(f"{name} was {old!r} and is now {new!r}" for name, old, new in changed[:3])
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        raise SeqtoolError(
+            f"{run.path}: this run was begun with other settings: {listed}{more}. "
+            "Give those again to continue it, -o for a new run, or --fresh to start over"
+        )
+
+
+def changes(before: Config, after: Config) -> Iterable[tuple[str, Any, Any]]:
+    """Yield (name, old, new) of every setting that differs; 'auto' agrees with whatever it was settled to."""
+    for section in dataclasses.fields(Config):
+        old_part, new_part = getattr(before, section.name), getattr(after, section.name)
+        for field in dataclasses.fields(old_part):
+            old, new = getattr(old_part, field.name), getattr(new_part, field.name)
+            if old != new and new != "auto":
+                yield f"{section.name}.{field.name}", old, new
+
+
+def choose_precision(wanted: str, device_type: str) -> str:
+    """Return the arithmetic to use: half precision where the device is made for it, never on a CPU by default."""
+    import torch
+
+    if wanted != "auto":
+        return wanted
+    if device_type != "cuda":
+        return "float32"
+    return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
+
+
+def choose_threads(wanted: int) -> int:
+    """Return the number of CPU threads to use; several workers on one machine share its cores."""
+    if wanted:
+        return wanted
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))

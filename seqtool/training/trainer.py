@@ -1,0 +1,274 @@
+"""The training loop: policy only. What a step does, how a checkpoint is written and what is shown live elsewhere."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqtool.config import Config
+from seqtool.corpus.batches import Batch, BatchPlan, iterate_batches
+from seqtool.corpus.bpe_dropout import BpeDropout
+from seqtool.corpus.prepared import PreparedCorpus
+from seqtool.errors import SeqtoolError
+from seqtool.files import RunDir
+from seqtool.model.loading import put_weights
+from seqtool.model.transformer import Transformer
+from seqtool.training.checkpoint import Checkpoint, Checkpoints, write_checkpoint
+from seqtool.training.distributed import Workers
+from seqtool.training.interruption import Interruption
+from seqtool.training.optimizer import Updater, weights_by_name
+from seqtool.training.progress import MetricsLog, Progress
+from seqtool.training.schedule import learning_rate
+from seqtool.training.state import RunState, Window
+from seqtool.training.step import GradientMaker, LossOf, train_step
+from seqtool.training.tensorboard import TensorboardLog
+from seqtool.training.validation import Validation, Validator
+
+AGREE_EVERY = 10  # steps between the points where several workers agree to stop, or on how many steps fit the time
+
+
+class Trainer:
+    """One run from its newest checkpoint, or from the start, to the end of its budget."""
+
+    def __init__(
+        self,
+        config: Config,
+        run: RunDir,
+        model: Transformer,
+        corpus: PreparedCorpus,
+        validator: Validator | None,
+        workers: Workers,
+        progress: Progress,
+        precision: str,
+        threads: int,
+        dropout: BpeDropout | None = None,
+    ) -> None:
+        self.config, self.run, self.model, self.corpus = config, run, model, corpus
+        self.validator, self.workers, self.progress, self.dropout = validator, workers, progress, dropout
+        self.state = RunState()
+        self.updater = Updater(model, config.train, precision, workers)
+        self.gradient_maker = GradientMaker(LossOf(model, config.train), config.train, workers, precision, threads)
+        self.checkpoints = Checkpoints(run.checkpoints, config.train.keep)
+        self.log = MetricsLog(run.metrics)
+        self._tensorboard: TensorboardLog | None = None
+        self._results: list[Tensor] = []
+        self._saved_step = -1
+        self._clock = time.monotonic()
+        self._pace = [0.0, 0]  # seconds and tokens of the steps since the last report, in this session alone
+        self.last_weights: dict[str, Tensor] = {}
+
+    def resume(self) -> Checkpoint | None:
+        """Take up the newest whole checkpoint, if there is one."""
+        checkpoint, warnings = self.checkpoints.newest_whole()
+        if self.workers.is_first:
+            for warning in warnings:
+                self.progress.say(f"warning: {warning}")
+        if checkpoint is None:
+            if warnings:
+                raise SeqtoolError(f"{self.run.checkpoints}: no checkpoint is whole; start over with --fresh")
+            return None
+        with torch.no_grad():
+            put_weights(self.model, checkpoint.tensors("model"), checkpoint.path)
+        self.updater.restore(checkpoint.tensors("optimizer"), checkpoint.tensors("ema"))
+        self.state = RunState.from_json(checkpoint.state["run"])
+        self._saved_step = self.state.step
+        return checkpoint
+
+    def train(self, interruption: Interruption) -> str | None:
+        """Train until a budget is used up; return which, or None when interrupted. All is saved either way."""
+        train, state = self.config.train, self.state
+        batch_tokens = train.batch_tokens
+        assert isinstance(batch_tokens, int), "'auto' is settled before training starts"
+        plan = BatchPlan(self.corpus.src_lengths, self.corpus.tgt_lengths, batch_tokens, train.seed, self.corpus.parts)
+        start = (state.epoch, state.index)
+        batches = iterate_batches(self.corpus, plan, start, self.workers.rank, self.workers.size, dropout=self.dropout)
+        if self.workers.is_first:
+            self._open_logs()
+        self._clock = time.monotonic()
+        self.model.train()
+        try:
+            while (reason := state.reason_to_stop(train)) is None and not self._asked_to_stop(interruption):
+                self._do_step(next(batches))
+            self._save()
+            self.checkpoints.wait()
+            self.last_weights = self.weights_to_use()
+            return reason
+        finally:
+            batches.close()  # type: ignore[attr-defined]
+            self.gradient_maker.close()
+            self.progress.stop()
+            if self._tensorboard is not None:
+                self._tensorboard.close()
+
+    def _open_logs(self) -> None:
+        history = self.log.keep_up_to(self.state.step)
+        if self.config.train.tensorboard:
+            self._tensorboard = TensorboardLog(self.run.path / "tensorboard", self.state.step)
+        self.progress.start(history, self.state.total_steps(self.config.train))
+
+    def _do_step(self, batch: Batch) -> None:
+        train, state = self.config.train, self.state
+        step = state.step + 1
+        lr = learning_rate(step, train, self.config.model.d_model, state.total_steps(train))
+        self._results.append(train_step(self.gradient_maker, self.updater, batch, step, lr))
+        state.step = step
+        state.epoch, state.index = (batch.epoch + 1, 0) if batch.last_in_epoch else (batch.epoch, batch.index + 1)
+        state.seen_tokens += batch.n_tgt_tokens
+        state.window.tokens += batch.n_tgt_tokens
+        self._pace[0] += self._tick()
+        self._pace[1] += batch.n_tgt_tokens
+        if state.step % train.report_every == 0:
+            self._report(lr)
+        if train.minutes and state.planned_minutes != train.minutes and state.step % AGREE_EVERY == 0:
+            self._plan_steps()
+        if state.step % train.validate_every == 0:
+            self._validate()
+        if state.step % train.save_every == 0:
+            self._save()
+
+    def _tick(self) -> float:
+        """Add the time since the last tick to the run's, and return it."""
+        now = time.monotonic()
+        elapsed, self._clock = now - self._clock, now
+        self.state.seconds += elapsed
+        return elapsed
+
+    def _asked_to_stop(self, interruption: Interruption) -> bool:
+        if self.workers.size == 1:
+            return interruption.asked
+        return self.state.step % AGREE_EVERY == 0 and self.workers.any(interruption.asked)
+
+    def _gather_results(self) -> None:
+        """Bring the losses of the last steps from the device into the window; stop a run that only fails."""
+        if not self._results:
+            return
+        window = self.state.window
+        for loss, nll, norm, good in torch.stack(self._results).double().cpu().tolist():
+            window.steps += 1
+            if good:
+                window.loss, window.nll = window.loss + loss, window.nll + nll
+                window.grad_norm += norm
+            else:
+                window.skipped += 1
+        self._results.clear()
+        bad_in_a_row = int(self.updater.counts[2])
+        if bad_in_a_row >= self.config.train.max_bad_steps:
+            raise SeqtoolError(
+                f"the last {bad_in_a_row} steps before step {self.state.step:,} gave a loss or gradient that is not "
+                f"finite, so training has stopped; the last good checkpoint is in {self.run.checkpoints}. Run again "
+                "with a lower train.lr, a longer train.warmup or train.precision=float32"
+            )
+
+    def _report(self, lr: float) -> None:
+        self._gather_results()
+        state, window = self.state, self.state.window
+        good = window.steps - window.skipped
+        tokens = max(1, window.tokens)
+        seconds, seen = self._pace
+        entry: dict[str, Any] = {
+            "kind": "train",
+            "step": state.step,
+            "epoch": state.epoch,
+            "loss": window.loss / tokens,
+            "nll": window.nll / tokens,
+            "lr": lr,
+            "grad_norm": window.grad_norm / max(1, good),
+            "tokens_per_s": seen / seconds if seconds > 0 else 0.0,
+            "minutes": state.seconds / 60,
+            "seen_tokens": state.seen_tokens,
+        }
+        if window.skipped:
+            entry["skipped"] = window.skipped
+        self._pace = [0.0, 0]
+        state.window = Window()
+        self._show(entry)
+
+    def _show(self, entry: dict[str, Any]) -> None:
+        if self.workers.is_first:
+            self.log.add(entry)
+            if self._tensorboard is not None:
+                self._tensorboard.add(entry)
+            total = self.state.total_steps(self.config.train)
+            pace = self.state.seconds / max(1, self.state.step)
+            left = (total - self.state.step) * pace
+            minutes = self.config.train.minutes
+            if minutes and not self.state.planned_steps:
+                left = max(0.0, minutes * 60 - self.state.seconds)
+            self.progress.report(entry, total, left)
+
+    def _plan_steps(self) -> None:
+        """Settle how many steps fit the time budget, and save that at once, so that a resume knows it."""
+        if self.workers.is_first:
+            self.state.plan_steps(self.config.train)
+        decided = self.workers.share((self.state.planned_steps, self.state.planned_minutes))
+        self.state.planned_steps, self.state.planned_minutes = decided
+        if self.state.planned_minutes == self.config.train.minutes:
+            text = f"{self.state.planned_steps:,} steps fit in {self.config.train.minutes:g} minutes"
+            self._show({"kind": "note", "step": self.state.step, "text": text})
+            self._save()
+
+    def weights_to_use(self) -> dict[str, Tensor]:
+        """Return the moving average of the weights where there is one, else the weights."""
+        return weights_by_name(self.model, self.updater.ema_weights() or None)
+
+    def _validate(self) -> None:
+        """Validate on the first worker while the others wait, and note a new best."""
+        state = self.state
+        weights = self.weights_to_use()
+        if self.workers.is_first and self.validator is not None:
+            result = self.validator.run(weights, self.config.train.valid_beam)
+            value = result.value(self.config.train.metric)
+            best = state.best_score is None or value > state.best_score
+            if best:
+                state.best_score, state.best_step, state.validations_since_best = value, state.step, 0
+                self._keep_best(weights)
+            else:
+                state.validations_since_best += 1
+            self._tick()
+            self._show(validation_entry(state, result, best))
+        agreed = self.workers.share((state.best_score, state.best_step, state.validations_since_best))
+        state.best_score, state.best_step, state.validations_since_best = agreed
+        self.model.train()
+
+    def _keep_best(self, weights: dict[str, Tensor]) -> None:
+        host = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+        write_checkpoint(best_folder(self.run), {"model": host}, {"step": self.state.step})
+
+    def _save(self) -> None:
+        """Save all that a resume needs, unless this step is saved already."""
+        self._gather_results()
+        if self._saved_step == self.state.step:
+            return
+        groups = {
+            "model": weights_by_name(self.model),
+            "ema": self.updater.ema_weights(),
+            "optimizer": self.updater.state_tensors(),
+        }
+        if self.workers.is_first:
+            state = {"run": self.state.to_json(), "data": self.corpus.fingerprint}
+            self.checkpoints.save(self.state.step, groups, state)
+        self._saved_step = self.state.step
+
+
+def best_folder(run: RunDir) -> Path:
+    """Return where the weights with the best validation score are kept."""
+    return run.checkpoints / "best"
+
+
+def validation_entry(state: RunState, result: Validation, best: bool) -> dict[str, Any]:
+    """Return a validation as an entry of metrics.jsonl."""
+    return {
+        "kind": "valid",
+        "step": state.step,
+        "minutes": state.seconds / 60,
+        "loss": result.loss,
+        "perplexity": result.perplexity,
+        "bleu": result.bleu.score,
+        "bleu_signature": result.bleu.signature,
+        "chrf": result.chrf.score,
+        "chrf_signature": result.chrf.signature,
+        "decoding": result.decoding,
+        "best": best,
+    }

@@ -1,0 +1,93 @@
+"""Validation: the loss on held-out pairs, and BLEU and chrF of real translations of them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqtool.config import Config
+from seqtool.corpus.tokenizer import BOS, EOS, PAD, TokenizerPair
+from seqtool.evaluation.metrics import MetricScore, score_bleu_chrf
+from seqtool.model.loading import weights_of
+from seqtool.model.transformer import Transformer
+from seqtool.training.loss import smoothed_cross_entropy
+from seqtool.translation.engines.torch_engine import TorchEngine
+from seqtool.translation.translator import Translator
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What one set of weights reaches on the validation pairs."""
+
+    loss: float  # mean negative log-likelihood of a target token
+    bleu: MetricScore
+    chrf: MetricScore
+    hypotheses: list[str]
+    decoding: dict[str, object]
+
+    @property
+    def perplexity(self) -> float:
+        return math.exp(min(self.loss, 700.0))
+
+    def value(self, metric: str) -> float:
+        """Return the figure that choices go by; more is better for each metric."""
+        return {"bleu": self.bleu.score, "chrf": self.chrf.score, "loss": -self.loss}[metric]
+
+
+class Validator:
+    """Holds the validation pairs and a second model, so that any weights can be tried while training goes on."""
+
+    def __init__(
+        self, pairs: Sequence[tuple[str, str]], tokenizers: TokenizerPair, config: Config, device: torch.device
+    ):
+        self.pairs = list(pairs)
+        self.config = config
+        self.device = device
+        self.model = Transformer(config.model, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+        self.model.to(device).eval()
+        self._weights = weights_of(self.model)
+        engine = TorchEngine([self.model], device)
+        self._translator = Translator(tokenizers, engine, config.decode, max_tokens=config.data.max_tokens)
+        src = tokenizers.source.encode_batch([pair[0] for pair in pairs])
+        tgt = tokenizers.target.encode_batch([pair[1] for pair in pairs])
+        limit = config.data.max_tokens
+        self._ids = sorted(
+            ((s[:limit], t[:limit]) for s, t in zip(src, tgt, strict=True)),
+            key=lambda pair: (len(pair[1]), len(pair[0])),
+        )
+
+    def run(self, weights: Mapping[str, Tensor], beam: int) -> Validation:
+        """Try these weights."""
+        with torch.no_grad():
+            for name, tensor in self._weights.items():
+                tensor.copy_(weights[name])
+        translations = self._translator.translate([src for src, _ in self.pairs], beam=beam)
+        hypotheses = [translation.text for translation in translations]
+        bleu, chrf = score_bleu_chrf(hypotheses, [[tgt for _, tgt in self.pairs]])
+        decoding = {"engine": "torch", "beam": beam, "length_penalty": self.config.decode.length_penalty}
+        return Validation(self._mean_loss(), bleu, chrf, hypotheses, decoding)
+
+    def _mean_loss(self) -> float:
+        """Return the mean negative log-likelihood of a target token, ends included."""
+        total, n_tokens = 0.0, 0
+        rows = max(1, self.config.train.micro_tokens // (self.config.data.max_tokens + 1))
+        with torch.inference_mode():
+            for start in range(0, len(self._ids), max(rows, 16)):
+                chunk = self._ids[start : start + max(rows, 16)]
+                src = self._pad([[*s, EOS] for s, _ in chunk])
+                tgt_in, tgt_out = self._pad([[BOS, *t] for _, t in chunk]), self._pad([[*t, EOS] for _, t in chunk])
+                real = (tgt_out != PAD).flatten()
+                states = self.model(src, tgt_in).flatten(0, 1)[real]
+                _, nll = smoothed_cross_entropy(states, self.model.output_weight, tgt_out.flatten()[real], 0.0)
+                total += float(nll)
+                n_tokens += len(states)
+        return total / n_tokens
+
+    def _pad(self, rows: list[list[int]]) -> Tensor:
+        padded = np.full((len(rows), max(map(len, rows))), PAD, np.int64)
+        for row, ids in zip(padded, rows, strict=True):
+            row[: len(ids)] = ids
+        return torch.from_numpy(padded).to(self.device)

@@ -1,0 +1,1 @@
+"""Token ids to text: search, sampling, the translator, its engines, and export."""

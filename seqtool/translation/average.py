@@ -1,0 +1,180 @@
+"""The mean of several checkpoints' weights as a new model folder.
+
+One tensor at a time is read from every file, so that memory is bounded by the largest tensor and not by the models.
+"""
+
+import contextlib
+import json
+import math
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from seqtool import __version__
+from seqtool.errors import SeqtoolError
+from seqtool.files import RunDir, make_folder, open_whole, sha256_of, to_json, write_whole
+from seqtool.translation.ensemble import check_same_tokens
+
+DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torch.bfloat16: "BF16"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """One of the models to average: its weights, and the run directory with its configuration and tokenizer."""
+
+    weights: Path
+    run: RunDir
+
+
+def average(paths: Sequence[Path], out: Path) -> RunDir:
+    """Average checkpoints, run directories or safetensors files into the new model folder `out`."""
+    if not paths:
+        raise SeqtoolError("there is nothing to average; name checkpoints or run directories")
+    sources = [find_source(path) for path in paths]
+    run = RunDir(out)
+    if run.weights.exists():
+        raise SeqtoolError(f"{out}: holds a model already; give another folder with -o")
+    check_same_tokens([source.run for source in sources])
+    for source in sources:
+        check_sum(source.weights)
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(open_weights(source.weights)) for source in sources]
+        layout = read_layout(files[0], sources[0].weights)
+        for file, source in zip(files[1:], sources[1:], strict=True):
+            check_layout(layout, read_layout(file, source.weights), sources[0].weights, source.weights)
+        make_folder(out)
+        with open_whole(run.weights) as into:
+            write_mean(files, layout, into)
+    copy_companions(sources[0].run, run)
+    write_whole(run.manifest, to_json(describe(run, sources, layout)))
+    return run
+
+
+def find_source(path: Path) -> Source:
+    """Find the weights that a path means and the run directory around them."""
+    if not path.exists():
+        raise SeqtoolError(f"{path}: no such checkpoint; the newest are in the folder 'checkpoints' of a run directory")
+    weights = path / "model.safetensors" if path.is_dir() else path
+    if not weights.is_file():
+        raise SeqtoolError(f"{path}: has no {weights.name}; name a checkpoint or a run directory")
+    for folder in list(weights.absolute().parents)[:3]:  # a run directory, or a checkpoint two folders down in one
+        run = RunDir(folder)
+        if run.config.is_file() and run.tokenizer.is_file():
+            return Source(weights, run)
+    raise SeqtoolError(f"{path}: neither here nor above is a config.toml; leave the checkpoint in its run directory")
+
+
+def check_sum(weights: Path) -> None:
+    """Raise if the manifest or state beside a file of weights has another checksum for it."""
+    for name in ("manifest.json", "state.json"):
+        try:
+            known = json.loads((weights.parent / name).read_text(encoding="utf-8"))["files"][weights.name]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if known != sha256_of(weights):
+            raise SeqtoolError(f"{weights}: damaged (it does not match its checksum in {name}); leave it out")
+
+
+@contextlib.contextmanager
+def open_weights(path: Path) -> Iterator[Any]:
+    """Open a safetensors file without reading its tensors."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            yield file
+    except (SafetensorError, OSError) as error:
+        raise SeqtoolError(f"{path}: damaged or not a safetensors file ({error}); leave it out") from None
+
+
+def read_layout(file: Any, path: Path) -> dict[str, tuple[torch.dtype, tuple[int, ...]]]:
+    """Return type and shape of every tensor of a file by name."""
+    layout = {}
+    for name in sorted(file.keys()):
+        tensor = file.get_slice(name)
+        dtype = next((dtype for dtype, code in DTYPES.items() if code == tensor.get_dtype()), None)
+        if dtype is None:
+            raise SeqtoolError(f"{path}: {name} has type {tensor.get_dtype()}, which has no mean; leave this file out")
+        layout[name] = (dtype, tuple(tensor.get_shape()))
+    return layout
+
+
+def check_layout(
+    first: dict[str, tuple[torch.dtype, tuple[int, ...]]],
+    other: dict[str, tuple[torch.dtype, tuple[int, ...]]],
+    first_path: Path,
+    other_path: Path,
+) -> None:
+    """Raise unless two files have tensors of the same names and shapes."""
+    names = sorted(first.keys() ^ other.keys())
+    if names:
+        has = first_path if names[0] in first else other_path
+        raise SeqtoolError(
+            f"{first_path} and {other_path} are of different models: only {has} has {names[0]}; "
+            "average checkpoints of one configuration"
+        )
+    for name, (_, shape) in first.items():
+        if other[name][1] != shape:
+            raise SeqtoolError(
+                f"{first_path} and {other_path} are of different models: {name} has shape {shape} in one and "
+                f"{other[name][1]} in the other; average checkpoints of one configuration"
+            )
+
+
+def write_mean(files: Sequence[Any], layout: dict[str, tuple[torch.dtype, tuple[int, ...]]], into: BinaryIO) -> None:
+    """Write a safetensors file with the mean of each tensor: a header of names, types and places, then the numbers."""
+    header: dict[str, Any] = {}
+    end = 0
+    for name, (dtype, shape) in layout.items():
+        start, end = end, end + math.prod(shape) * dtype.itemsize
+        header[name] = {"dtype": DTYPES[dtype], "shape": list(shape), "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    into.write(len(text).to_bytes(8, "little") + text)
+    for name, (dtype, _) in layout.items():
+        mean = mean_tensor([file.get_tensor(name) for file in files]).to(dtype)
+        into.write(mean.contiguous().view(-1).view(torch.uint8).numpy().data if mean.numel() else b"")
+
+
+def mean_tensor(tensors: Sequence[Tensor]) -> Tensor:
+    """Return the mean of tensors, summed in double precision."""
+    total = tensors[0].double()
+    for tensor in tensors[1:]:
+        total += tensor.double()
+    return total / len(tensors)
+
+
+def copy_companions(source: RunDir, run: RunDir) -> None:
+    """Copy what a model needs beside its weights."""
+    for old, new in (
+        (source.config, run.config),
+        (source.tokenizer, run.tokenizer),
+        (source.target_tokenizer, run.target_tokenizer),
+    ):
+        if old.exists():
+            with open(old, "rb") as reader, open_whole(new) as writer:
+                shutil.copyfileobj(reader, writer)
+
+
+def describe(
+    run: RunDir, sources: Sequence[Source], layout: dict[str, tuple[torch.dtype, tuple[int, ...]]]
+) -> dict[str, Any]:
+    """Return the manifest of an averaged model."""
+    files = [run.config, run.tokenizer, run.target_tokenizer, run.weights]
+    origin = sources[0].run.read_manifest()
+    return {
+        "format": 1,
+        "seqtool": __version__,
+        "files": {file.name: sha256_of(file) for file in files if file.exists()},
+        "data": origin.get("data", {}),
+        "model": {
+            "parameters": sum(math.prod(shape) for _, shape in layout.values()),
+            "source": f"average of {len(sources)} checkpoints",
+            "averaged": [{"file": str(source.weights), "sha256": sha256_of(source.weights)} for source in sources],
+        },
+        "scores": [],
+    }

@@ -1,0 +1,100 @@
+"""What every engine takes and gives: token ids in, ranked hypotheses out. Knows neither torch nor text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from seqtool.config import DecodeConfig
+from seqtool.errors import SeqtoolError
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """How to search; the defaults are the plain beam search of DecodeConfig."""
+
+    beam: int = 5
+    length_penalty: float = 1.0
+    coverage_penalty: float = 0.0
+    max_length_ratio: float = 2.0
+    n_best: int = 1
+    patience: float = 1.0  # a sentence ends with beam * patience finished hypotheses, if not before
+    sample: bool = False
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 1
+    diverse_groups: int = 1
+    diversity: float = 0.5
+    no_repeat_ngram: int = 0
+    banned: tuple[int, ...] = ()
+    required: tuple[int, ...] = ()
+    token_scores: bool = False
+    attention: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value, good in (
+            ("beam", self.beam, self.beam >= 1),
+            ("n-best", self.n_best, self.n_best >= 1),
+            ("length-penalty", self.length_penalty, self.length_penalty >= 0),
+            ("coverage-penalty", self.coverage_penalty, self.coverage_penalty >= 0),
+            ("max-length-ratio", self.max_length_ratio, 0 <= self.max_length_ratio < float("inf")),
+            ("patience", self.patience, self.patience > 0),
+            ("temperature", self.temperature, 0 < self.temperature < float("inf")),
+            ("top-k", self.top_k, self.top_k >= 0),
+            ("top-p", self.top_p, 0 < self.top_p <= 1),
+            ("no-repeat-ngram", self.no_repeat_ngram, self.no_repeat_ngram >= 0),
+        ):
+            if not good:
+                raise SeqtoolError(f"--{name} cannot be {value}; see 'seqtool translate --help' for its range")
+        if not self.sample and self.n_best > self.beam:
+            raise SeqtoolError(f"--n-best {self.n_best} needs a beam as wide; give --beam {self.n_best}, or --sample")
+        if self.diverse_groups < 1 or self.beam % self.diverse_groups:
+            raise SeqtoolError(
+                f"a beam of {self.beam} cannot be shared out evenly to {self.diverse_groups} diverse groups; "
+                "give a beam that is a multiple of the groups"
+            )
+
+    @classmethod
+    def from_config(cls, config: DecodeConfig, **changes: object) -> "SearchOptions":
+        """Start from a model's own decoding settings, changed by what the user gave."""
+        settings = {
+            "beam": config.beam,
+            "length_penalty": config.length_penalty,
+            "coverage_penalty": config.coverage_penalty,
+            "max_length_ratio": config.max_length_ratio,
+        }
+        return cls(**{**settings, **changes})  # type: ignore[arg-type]
+
+    def max_length(self, source_length: int) -> int:
+        """Return the most target tokens (without the end symbol) that a source of this many tokens may get."""
+        return int(self.max_length_ratio * source_length) + 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenHypothesis:
+    """One translation as token ids, without begin and end symbols."""
+
+    ids: list[int]
+    score: float  # what hypotheses are ranked by: log_prob over the length penalty
+    log_prob: float  # sum of the log-probabilities of its tokens and of the end symbol
+    token_scores: list[float] | None = None  # one log-probability a token, the end symbol's last
+    attention: list[list[float]] | None = None  # a row per target token over the source tokens, averaged over heads
+
+
+class Engine(Protocol):
+    """Translates and scores batches of token ids; results do not depend on what else is in a batch."""
+
+    name: str
+
+    def translate(
+        self,
+        sources: Sequence[Sequence[int]],
+        options: SearchOptions,
+        prefixes: Sequence[Sequence[int]] | None = None,
+    ) -> list[list[TokenHypothesis]]:
+        """Return for each source (ids without the end symbol) its n best hypotheses, best first."""
+        ...
+
+    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Return for each pair the log-probability of each target token and, last, of the end symbol."""
+        ...

@@ -1,0 +1,328 @@
+"""The fast engine: CTranslate2 on the exported form of a model. Never imports torch.
+
+What makes its results those of the torch engine, whatever else is in a batch:
+- Only sentences of one length share a batch. Nothing is padded then, so that the integer arithmetic of int8 gives bit
+  for bit the same numbers in every batch, and each batch can have the length limit of its sentences. Sums of floats
+  are taken in another order where a matrix has few rows, so small batches of float models are filled up with copies.
+- CTranslate2 divides by length ** penalty, seqtool by the GNMT penalty. So all hypotheses of the beam are asked for,
+  their log-probabilities recovered, and ranked again.
+- Hypotheses are returned with their end symbol: one without it ran into the length limit and is ended there.
+"""
+
+import os
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from seqtool.corpus.tokenizer import BOS, EOS, PAD, TokenizerPair
+from seqtool.errors import SeqtoolError
+from seqtool.translation.engine import SearchOptions, TokenHypothesis
+from seqtool.translation.penalties import length_penalty
+
+BATCH_ROWS = 32  # sentences at once in one worker
+BATCH_TOKENS = 2048  # and tokens, where sentences are long
+MIN_FLOAT_ROWS = 8
+QUEUED = 4  # batches a worker that wait or run; few, so that Ctrl-C is answered soon
+
+
+class Ended(NamedTuple):
+    """A hypothesis before it is ranked; log_prob is None where ctranslate2 could not tell it."""
+
+    ids: list[int]
+    log_prob: float | None
+
+
+def is_installed() -> bool:
+    """Tell whether ctranslate2 is there, without importing it."""
+    from importlib.util import find_spec
+
+    try:
+        return find_spec("ctranslate2") is not None
+    except (ImportError, ValueError):
+        return False
+
+
+@contextmanager
+def without_torch() -> Iterator[None]:
+    """Hide torch while ctranslate2 is imported: some releases load it for converters that nobody needs here."""
+    if "torch" in sys.modules:
+        yield
+        return
+    sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["torch"]
+
+
+def count_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class CTranslate2Engine:
+    """Translates with ctranslate2; on a CPU with one worker a core and one thread each, which is measured best."""
+
+    name = "ctranslate2"
+
+    def __init__(
+        self,
+        folder: Path,
+        tokenizers: TokenizerPair,
+        *,
+        device: str = "auto",
+        threads: int = 0,
+        compute_type: str = "default",
+        batch_tokens: int = BATCH_TOKENS,
+        n_positions: int = 0,
+        n_learned: int = 0,
+    ) -> None:
+        """Load an exported folder; its table holds n_positions (0: no limit), of which n_learned are a model's own."""
+        with without_torch():
+            import ctranslate2
+
+        if device == "auto":
+            device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
+        kind, _, index = device.partition(":")
+        self.workers = (threads or count_cores()) if kind == "cpu" else 1
+        try:
+            self._model = ctranslate2.Translator(
+                str(folder),
+                device=kind,
+                device_index=int(index or os.environ.get("LOCAL_RANK", "0")) if kind == "cuda" else 0,
+                compute_type=compute_type,
+                inter_threads=self.workers,
+                intra_threads=1,
+                max_queued_batches=-1,
+            )
+        except (RuntimeError, ValueError) as error:
+            raise SeqtoolError(
+                f"{folder}: ctranslate2 cannot load this model ({error}); "
+                "make it again with 'seqtool export', or use --engine torch"
+            ) from None
+        self._source, self._target = tokenizers.source, tokenizers.target
+        self._n_positions, self._n_learned = n_positions, n_learned
+        self.batch_tokens = min(batch_tokens, BATCH_TOKENS)
+        self.compute_type = str(self._model.compute_type)
+        self._min_rows = 1 if self.compute_type.startswith("int8") else MIN_FLOAT_ROWS
+
+    def unsupported(self, options: SearchOptions) -> list[str]:
+        """Name the options asked for that ctranslate2 has no match for."""
+        asked = {
+            "--sample": options.sample,  # its random numbers depend on what else is in a batch
+            "--coverage-penalty": options.coverage_penalty != 0,
+            "--diverse-groups": options.diverse_groups > 1,
+            "--require": bool(options.required),
+        }
+        return [name for name, is_asked in asked.items() if is_asked]
+
+    def translate(
+        self,
+        sources: Sequence[Sequence[int]],
+        options: SearchOptions,
+        prefixes: Sequence[Sequence[int]] | None = None,
+    ) -> list[list[TokenHypothesis]]:
+        """Return for each source (ids without the end symbol) its n best hypotheses, best first."""
+        missing = self.unsupported(options)
+        if missing:
+            raise SeqtoolError(f"the ctranslate2 engine does not offer {', '.join(missing)}; use --engine torch")
+        starts = prefixes if prefixes is not None else [()] * len(sources)
+        found: list[list[Ended]] = [[] for _ in sources]
+        odd: list[int] = []
+        for row, hypotheses in self._search(sources, starts, options, range(len(sources)), options.banned):
+            found[row] = hypotheses
+            if any(PAD in one.ids or BOS in one.ids for one in hypotheses):
+                odd.append(row)
+        # To forbid tokens makes the others more probable, so these two, which no trained model writes, are forbidden
+        # only where one appears.
+        for row, hypotheses in self._search(sources, starts, options, odd, (PAD, BOS, *options.banned)):
+            found[row] = hypotheses
+        self._score_again(sources, found)
+        ranked = [rank(hypotheses, options)[: options.n_best] for hypotheses in found]
+        return self._with_details(sources, ranked, options)
+
+    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Return for each pair the log-probability of each target token and, last, of the end symbol."""
+        scores: list[list[float]] = [[] for _ in sources]
+
+        def start(rows: list[int]) -> list[Any]:
+            rows = self._filled(rows)
+            return self._model.score_batch(  # type: ignore[no-any-return]
+                [self._source.pieces(sources[row]) for row in rows],
+                [self._target.pieces(targets[row]) for row in rows],
+                max_input_length=0,
+                asynchronous=True,
+            )
+
+        for rows, results in self._run(start, batches(sources, targets, range(len(sources)), self.batch_tokens)):
+            for row, result in zip(rows, results, strict=False):
+                scores[row] = list(result.result().log_probs)
+        return scores
+
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[list[float]]]:
+        """Return for each pair what each target token's prediction attends to: a row per target token over the source.
+
+        The targets are forced upon a greedy search. What a beam search of ctranslate2 (4.8) returns for the first token
+        is the attention of another sentence of the batch.
+        """
+        weights: list[list[list[float]]] = [[] for _ in sources]
+
+        def start(rows: list[int]) -> list[Any]:
+            rows = self._filled(rows)
+            return self._model.translate_batch(  # type: ignore[no-any-return]
+                [self._source.pieces(sources[row]) for row in rows],
+                [self._target.pieces(targets[row]) for row in rows],
+                beam_size=1,
+                max_decoding_length=len(targets[rows[0]]),
+                max_input_length=0,
+                return_attention=True,
+                asynchronous=True,
+            )
+
+        whole = [row for row, target in enumerate(targets) if target]
+        for rows, results in self._run(start, batches(sources, targets, whole, self.batch_tokens)):
+            for row, result in zip(rows, results, strict=False):
+                found = result.result().attention[0][: len(targets[row])]
+                weights[row] = [list(column[: len(sources[row])]) for column in found]
+        return weights
+
+    def _search(
+        self,
+        sources: Sequence[Sequence[int]],
+        starts: Sequence[Sequence[int]],
+        options: SearchOptions,
+        rows: Sequence[int],
+        banned: Sequence[int],
+    ) -> Iterator[tuple[int, list[Ended]]]:
+        """Search some of the sources and yield each with its hypotheses."""
+        forbidden = [[piece] for piece in self._target.pieces(banned)]
+
+        def start(batch: list[int]) -> list[Any]:
+            batch = self._filled(batch)
+            return self._model.translate_batch(  # type: ignore[no-any-return]
+                [self._source.pieces(sources[row]) for row in batch],
+                [self._target.pieces(starts[row]) for row in batch] if starts[batch[0]] else None,
+                beam_size=options.beam,
+                patience=options.patience,
+                num_hypotheses=options.beam,
+                length_penalty=penalty_power(options),
+                no_repeat_ngram_size=options.no_repeat_ngram,
+                suppress_sequences=forbidden or None,
+                min_decoding_length=0,
+                max_decoding_length=self._limit(options, len(sources[batch[0]]), starts[batch[0]]) + 1,
+                max_input_length=0,
+                return_scores=True,
+                return_end_token=True,
+                asynchronous=True,
+            )
+
+        is_exact = not (forbidden or options.no_repeat_ngram)
+        for batch, results in self._run(start, batches(sources, starts, rows, self.batch_tokens)):
+            for row, result in zip(batch, results, strict=False):
+                limit = self._limit(options, len(sources[row]), starts[row])
+                exact = is_exact and not starts[row]  # a prefix counts as certain
+                yield row, self._read(result.result(), options, limit, exact)
+
+    def _run(self, start: Any, all_rows: Iterable[list[int]]) -> Iterator[tuple[list[int], list[Any]]]:
+        """Keep the workers busy: start batches ahead of the one whose results are read."""
+        waiting: deque[tuple[list[int], list[Any]]] = deque()
+        for rows in all_rows:
+            waiting.append((rows, start(rows)))
+            if len(waiting) > QUEUED * self.workers:
+                yield waiting.popleft()
+        yield from waiting
+
+    def _filled(self, rows: list[int]) -> list[int]:
+        """Repeat the last row where a batch would have too few."""
+        return rows + rows[-1:] * (self._min_rows - len(rows))
+
+    def _limit(self, options: SearchOptions, n_source: int, prefix: Sequence[int]) -> int:
+        """Return the most target tokens for a source; there is always room for its prefix."""
+        limit = max(options.max_length(n_source), len(prefix))
+        limit = min(limit, self._n_learned - 1) if self._n_learned else limit
+        if 0 < self._n_positions < max(limit, n_source) + 1:
+            raise SeqtoolError(
+                f"--max-length-ratio {options.max_length_ratio:g} allows for {limit} tokens, but the ctranslate2 "
+                f"engine has {self._n_positions - 1} at most; give a lower one, or use --engine torch"
+            )
+        return limit
+
+    def _read(self, result: Any, options: SearchOptions, limit: int, is_exact: bool) -> list[Ended]:
+        """Turn ctranslate2's hypotheses of one sentence into ids and, where they are exact, log-probabilities."""
+        hypotheses: dict[tuple[int, ...], Ended] = {}
+        for index, pieces in enumerate(result.hypotheses):
+            ids = self._target.ids_of(pieces)
+            ended = bool(ids) and ids[-1] == EOS
+            text = ids[:-1] if ended else ids[:limit]
+            log_prob = result.scores[index] * len(ids) ** penalty_power(options) if ended and is_exact else None
+            hypotheses.setdefault(tuple(text), Ended(text, log_prob))
+        return list(hypotheses.values())
+
+    def _score_again(self, sources: Sequence[Sequence[int]], found: list[list[Ended]]) -> None:
+        """Compute the log-probabilities that the search could not tell."""
+        places = [
+            (row, index)
+            for row, hypotheses in enumerate(found)
+            for index, hypothesis in enumerate(hypotheses)
+            if hypothesis.log_prob is None
+        ]
+        scores = self.score([sources[row] for row, _ in places], [found[row][index].ids for row, index in places])
+        for (row, index), token_scores in zip(places, scores, strict=True):
+            found[row][index] = found[row][index]._replace(log_prob=sum(token_scores))
+
+    def _with_details(
+        self, sources: Sequence[Sequence[int]], ranked: list[list[TokenHypothesis]], options: SearchOptions
+    ) -> list[list[TokenHypothesis]]:
+        """Add the log-probability of every token, and attention, where they are asked for."""
+        for name, compute in (("token_scores", self.score), ("attention", self.attention)):
+            if not getattr(options, name):
+                continue
+            pairs = [(row, hypothesis) for row, hypotheses in enumerate(ranked) for hypothesis in hypotheses]
+            values = compute([sources[row] for row, _ in pairs], [hypothesis.ids for _, hypothesis in pairs])
+            detailed: list[list[TokenHypothesis]] = [[] for _ in ranked]
+            for (row, hypothesis), value in zip(pairs, values, strict=True):
+                detailed[row].append(replace(hypothesis, **{name: value}))  # type: ignore[arg-type]
+            ranked = detailed
+        return ranked
+
+
+def penalty_power(options: SearchOptions) -> float:
+    """Return the power of the length that ctranslate2 divides by, which is undone when its results are read.
+
+    It matters only where more hypotheses end at once than the beam holds. It is never 0, as that would end a search
+    with the first hypothesis.
+    """
+    return max(options.length_penalty, 1e-6)
+
+
+def batches(
+    sources: Sequence[Sequence[int]], others: Sequence[Sequence[int]], rows: Sequence[int], batch_tokens: int
+) -> Iterator[list[int]]:
+    """Share out rows to batches, longest first; the sources of a batch are of one length, and so are the others."""
+
+    def shape(row: int) -> tuple[int, int]:
+        return len(sources[row]), len(others[row])
+
+    batch: list[int] = []
+    for row in sorted(rows, key=shape, reverse=True):
+        most = min(BATCH_ROWS, max(1, batch_tokens // (sum(shape(row)) + 1)))
+        if batch and (len(batch) >= most or shape(row) != shape(batch[0])):
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch
+
+
+def rank(hypotheses: Iterable[Ended], options: SearchOptions) -> list[TokenHypothesis]:
+    """Give hypotheses their scores by seqtool's length penalty, and put the best first."""
+    ranked = []
+    for ids, log_prob in hypotheses:
+        assert log_prob is not None
+        score = log_prob / length_penalty(len(ids) + 1, options.length_penalty)
+        ranked.append(TokenHypothesis(ids=ids, score=score, log_prob=log_prob))
+    return sorted(ranked, key=lambda hypothesis: -hypothesis.score)

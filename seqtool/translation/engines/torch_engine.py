@@ -1,0 +1,304 @@
+"""The engine that runs everywhere and does everything: searches with the model itself in torch.
+
+Why a sentence's result does not depend on its batch: padding is masked, random numbers belong to the sentence, ties go
+to the lower beam and token, and on a CPU the arithmetic itself is kept the same, bit for bit (see batching.py).
+
+Legend: B sentences, R rows, S source length, T target length, H heads.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from seqtool.corpus.tokenizer import BOS, EOS
+from seqtool.errors import SeqtoolError
+from seqtool.files import RunDir
+from seqtool.model.interface import Seq2Seq
+from seqtool.model.loading import load_model
+from seqtool.translation.batching import MIN_ROWS, pad_rows, padded_length, plan_batches
+from seqtool.translation.beam_step import NOTHING, Finished
+from seqtool.translation.constraints import Constraints, length_limit
+from seqtool.translation.decoding import Decoding, OpenSentences
+from seqtool.translation.engine import SearchOptions, TokenHypothesis
+from seqtool.translation.ensemble import check_same_tokens
+from seqtool.translation.penalties import coverage_penalty
+from seqtool.translation.sampling import random_table, sample
+from seqtool.translation.search import beam_search
+
+Result = TypeVar("Result")
+
+CPU_TOKENS = 1024  # source tokens in a batch of one CPU core, at most; larger ones are no quicker, but share out badly
+SCORED_AT_ONCE = 4096  # tokens whose log-probabilities over the vocabulary are held at once in scoring
+LOOK_EVERY = 4  # steps between looks at what is done, where a look makes the host wait for the device
+
+
+class TorchEngine:
+    """Translates and scores with one model, or with several that answer as one."""
+
+    name = "torch"
+
+    def __init__(
+        self,
+        models: Sequence[Seq2Seq],
+        device: str | torch.device = "cpu",
+        *,
+        batch_tokens: int = 8192,
+        threads: int = 0,
+    ) -> None:
+        """Use models that are on a device already; threads (0: one a core) matter on a CPU only."""
+        self.models = list(models)
+        self.device = torch.device(device)
+        self.on_cpu = self.device.type == "cpu"
+        self.batch_tokens = min(batch_tokens, CPU_TOKENS) if self.on_cpu else batch_tokens
+        self.workers = (threads or count_cores()) if self.on_cpu else 1
+        self.batches_at_once = 2 * self.workers  # what a caller should give at once, in multiples of batch_tokens
+        self.n_positions = min(filter(None, map(count_positions, self.models)), default=0)
+
+    @classmethod
+    def load(
+        cls,
+        runs: Sequence[RunDir],
+        device: str | torch.device = "cpu",
+        *,
+        dtype: torch.dtype = torch.float32,
+        compile: bool = False,
+        batch_tokens: int = 8192,
+        threads: int = 0,
+    ) -> "TorchEngine":
+        """Load the models of run directories; several are an ensemble."""
+        check_same_tokens(runs)
+        models = [load_model(run, device).to(dtype) for run in runs]
+        if compile:
+            for model in models:
+                model.decode = torch.compile(model.decode, dynamic=True)  # type: ignore[method-assign]
+        return cls(models, device, batch_tokens=batch_tokens, threads=threads)
+
+    def translate(
+        self,
+        sources: Sequence[Sequence[int]],
+        options: SearchOptions,
+        prefixes: Sequence[Sequence[int]] | None = None,
+    ) -> list[list[TokenHypothesis]]:
+        """Return for each source (ids without the end symbol) its n best hypotheses, best first."""
+        starts = prefixes if prefixes is not None else [()] * len(sources)
+        rows = options.n_best if options.sample else options.beam
+        batches = plan_batches([max(len(source) + 1, rows) for source in sources], self.batch_tokens, self.workers)
+
+        def search(batch: list[int]) -> list[list[TokenHypothesis]]:
+            return self._search([sources[row] for row in batch], [starts[row] for row in batch], options)
+
+        found = self._in_order(batches, self._run(search, batches), len(sources))
+        if options.attention or options.coverage_penalty:
+            found = self._with_attention(sources, found, options)
+        return self._with_token_scores(sources, found) if options.token_scores else found
+
+    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Return for each pair the log-probability of each target token and, last, of the end symbol."""
+
+        def score(batch: list[int]) -> list[list[float]]:
+            src, tgt_in, tgt_out = self._pad_pairs([sources[row] for row in batch], [targets[row] for row in batch])
+            decoding = Decoding(self.models, src, len(batch))
+            step = padded_length(max(1, SCORED_AT_ONCE // len(batch)))
+            parts = zip(tgt_in.split(step, 1), tgt_out.split(step, 1), strict=True)
+            chosen = [decoding.log_probs(given).gather(2, asked[:, :, None]).squeeze(2) for given, asked in parts]
+            scores = torch.cat(chosen, dim=1).tolist()  # (B, T)
+            return [row[: len(targets[i]) + 1] for row, i in zip(scores, batch, strict=True)]
+
+        batches = self._plan_pairs(sources, targets)
+        return self._in_order(batches, self._run(score, batches), len(sources))
+
+    def _search(
+        self, sources: list[Sequence[int]], prefixes: list[Sequence[int]], options: SearchOptions
+    ) -> list[list[TokenHypothesis]]:
+        """Search one batch."""
+        n_beams = options.n_best if options.sample else options.beam
+        n_real = len(sources)
+        src = self._pad([[*source, EOS] for source in sources])
+        sentences = OpenSentences(n_real, n_beams, MIN_ROWS)
+        n_ballast = len(sentences.places) - n_real
+        sources, prefixes = sources + sources[-1:] * n_ballast, prefixes + prefixes[-1:] * n_ballast
+        limits = [self._limit(options, *pair) for pair in zip(sources, prefixes, strict=True)]
+        constraints = Constraints(options, limits, prefixes, self.device)
+        look_every = 1 if self.on_cpu else LOOK_EVERY
+        if options.sample:
+            chances = random_table(options.seed, sources, n_beams, max(limits) + 1).to(self.device)
+            parts = sample(self.models, src, chances, constraints, options, sentences, look_every=look_every)
+        else:
+            parts = beam_search(self.models, src, constraints, options, sentences, look_every=look_every)
+        found: list[list[TokenHypothesis]] = [[] for _ in range(n_real)]
+        for rows, finished in parts:
+            for row, hypotheses in zip(rows, read_finished(finished), strict=True):
+                found[row] = hypotheses if options.coverage_penalty else hypotheses[: options.n_best]
+        if not all(found):
+            raise SeqtoolError("the model's output is not a number; its weights are damaged or its training diverged")
+        return found
+
+    def _limit(self, options: SearchOptions, source: Sequence[int], prefix: Sequence[int]) -> int:
+        """Return the most target tokens for a source, within the positions that the model knows."""
+        limit = length_limit(options, len(source), prefix)
+        return min(limit, self.n_positions - 1) if self.n_positions else limit
+
+    def _with_attention(
+        self, sources: Sequence[Sequence[int]], found: list[list[TokenHypothesis]], options: SearchOptions
+    ) -> list[list[TokenHypothesis]]:
+        """Add the attention of every hypothesis, and rank by the coverage penalty where there is one."""
+        flat = [(row, hypothesis) for row, hypotheses in enumerate(found) for hypothesis in hypotheses]
+        weights = self.attention([sources[row] for row, _ in flat], [hypothesis.ids for _, hypothesis in flat])
+        ranked: list[list[TokenHypothesis]] = [[] for _ in found]
+        for (row, hypothesis), attention in zip(flat, weights, strict=True):
+            score = hypothesis.score + coverage_penalty(attention, options.coverage_penalty)
+            kept = attention if options.attention else None
+            ranked[row].append(replace(hypothesis, score=score, attention=kept))
+        return [sorted(hypotheses, key=lambda one: -one.score)[: options.n_best] for hypotheses in ranked]
+
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[list[float]]]:
+        """Return for each pair what each target token's prediction attends to: a row per target token over the source.
+
+        It is the mean over the heads of the last decoder layer, which agrees best with the true alignments of the demo
+        corpus; what the end symbols give and get is left out.
+        """
+
+        def attend(batch: list[int]) -> list[list[list[float]]]:
+            src, tgt_in, _ = self._pad_pairs([sources[row] for row in batch], [targets[row] for row in batch])
+            weights = torch.stack([read_attention(model, src, tgt_in) for model in self.models]).mean(0).tolist()
+            pairs = zip(weights, batch, strict=True)
+            return [[row[: len(sources[i])] for row in rows[: len(targets[i])]] for rows, i in pairs]
+
+        batches = self._plan_pairs(sources, targets)
+        return self._in_order(batches, self._run(attend, batches), len(sources))
+
+    def _with_token_scores(
+        self, sources: Sequence[Sequence[int]], found: list[list[TokenHypothesis]]
+    ) -> list[list[TokenHypothesis]]:
+        """Add the log-probability of every token."""
+        flat = [(row, hypothesis) for row, hypotheses in enumerate(found) for hypothesis in hypotheses]
+        scores = self.score([sources[row] for row, _ in flat], [hypothesis.ids for _, hypothesis in flat])
+        scored: list[list[TokenHypothesis]] = [[] for _ in found]
+        for (row, hypothesis), token_scores in zip(flat, scores, strict=True):
+            scored[row].append(replace(hypothesis, token_scores=token_scores))
+        return scored
+
+    def _plan_pairs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[int]]:
+        longer = [max(len(source), len(target)) + 1 for source, target in zip(sources, targets, strict=True)]
+        return plan_batches(longer, self.batch_tokens, self.workers)
+
+    def _pad_pairs(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return source (B, S), shifted target (B, T) and target (B, T) of a batch."""
+        src = self._pad([[*source, EOS] for source in sources])
+        return src, self._pad([[BOS, *target] for target in targets]), self._pad([[*target, EOS] for target in targets])
+
+    def _pad(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        return pad_rows(rows, self.n_positions).to(self.device)
+
+    def _run(self, work: Callable[[list[int]], list[Result]], batches: list[list[int]]) -> list[list[Result]]:
+        """Work on all batches, on a CPU in as many threads as there are cores, each computing by itself."""
+
+        def guarded(batch: list[int]) -> list[Result]:
+            with torch.inference_mode():
+                return work_or_halve(work, batch)
+
+        with evaluating(self.models):
+            if not self.on_cpu:
+                return [guarded(batch) for batch in batches]
+            with single_threaded_workers(max(1, min(self.workers, len(batches)))) as pool:
+                return list(pool.map(guarded, batches))
+
+    @staticmethod
+    def _in_order(batches: list[list[int]], results: list[list[Result]], n: int) -> list[Result]:
+        """Put the results of batches back into the order of the input."""
+        by_row = {
+            row: result
+            for batch, part in zip(batches, results, strict=True)
+            for row, result in zip(batch, part, strict=True)
+        }
+        return [by_row[row] for row in range(n)]
+
+
+def read_finished(finished: Finished) -> list[list[TokenHypothesis]]:
+    """Turn what sentences found into hypotheses; where there are groups of beams they take turns."""
+    scores, log_probs, lengths, ids = (values.tolist() for values in finished[:4])
+    found = []
+    for sentence in range(len(scores)):
+        hypotheses: dict[tuple[int, ...], TokenHypothesis] = {}
+        for rank in range(len(scores[sentence][0])):
+            for group in range(len(scores[sentence])):
+                score = scores[sentence][group][rank]
+                if score > NOTHING:
+                    text = ids[sentence][group][rank][: lengths[sentence][group][rank]]
+                    one = TokenHypothesis(ids=text, score=score, log_prob=log_probs[sentence][group][rank])
+                    hypotheses.setdefault(tuple(text), one)
+        found.append(list(hypotheses.values()))
+    return found
+
+
+def read_attention(model: Seq2Seq, src: Tensor, tgt_in: Tensor) -> Tensor:
+    """Return the last layer's cross-attention (B, T, S), averaged over the heads."""
+    layers: list[Tensor] = []
+    model.decode(tgt_in, model.encode(src), attention=layers)
+    return layers[-1].float().mean(1)
+
+
+def count_positions(model: Seq2Seq) -> int:
+    """Return how many positions a model can tell apart, 0 where there is no limit."""
+    config = getattr(model, "config", None)
+    return config.max_positions if config is not None and config.positions == "learned" else 0
+
+
+def count_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def work_or_halve(work: Callable[[list[int]], list[Result]], batch: list[int]) -> list[Result]:
+    """Work on a batch; one that does not fit into the device's memory is halved and tried again."""
+    try:
+        return work(batch)
+    except torch.OutOfMemoryError:
+        if len(batch) == 1:
+            raise SeqtoolError(
+                "one sentence does not fit into the device's memory; use a narrower --beam or --device cpu"
+            ) from None
+    torch.cuda.empty_cache()
+    middle = len(batch) // 2
+    return work_or_halve(work, batch[:middle]) + work_or_halve(work, batch[middle:])
+
+
+@contextmanager
+def evaluating(models: Sequence[Seq2Seq]) -> Iterator[None]:
+    """Turn dropout off, and leave the models as they were."""
+    training = [model for model in models if isinstance(model, nn.Module) and model.training]
+    for model in training:
+        model.eval()
+    try:
+        yield
+    finally:
+        for model in training:
+            model.train()
+
+
+@contextmanager
+def single_threaded_workers(n: int) -> Iterator[ThreadPoolExecutor]:
+    """Start worker threads that each compute with one thread; others keep the number that they have."""
+    threads, ready = torch.get_num_threads(), threading.Barrier(n + 1)
+
+    def start() -> None:
+        torch.get_num_threads()  # a thread's first question sets its number to the common one: let that be over
+        torch.set_num_threads(1)  # of this thread, and of those yet to come
+        ready.wait()
+
+    with ThreadPoolExecutor(n, initializer=start) as pool:
+        waits = [pool.submit(lambda: None) for _ in range(n)]
+        ready.wait()
+        torch.set_num_threads(threads)
+        for wait in waits:
+            wait.result()
+        yield pool

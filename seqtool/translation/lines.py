@@ -1,0 +1,139 @@
+r"""Reads lines for translation as blocks of bytes. Lines are split on "\n" only; nothing here knows what they mean.
+
+A block is what is translated together. A file gives large blocks, always the same ones for the same bytes; a terminal
+or a pipe gives what is there a moment after the first line, so that someone who waits for an answer gets it.
+"""
+
+import os
+import select
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+MAX_LINES = 4096  # in a block: enough to group by length
+MAX_BYTES = 1 << 20
+LIVE_WAIT = 0.03  # seconds that a line waits for others to be translated with
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class LineBuffer:
+    """Bytes in, whole lines out; what follows the last line break waits for more."""
+
+    def __init__(self) -> None:
+        self._lines: deque[bytes] = deque()
+        self._rest: list[bytes] = []  # pieces of a line that is not complete
+        self._n_bytes = 0
+        self._is_start = True
+
+    def feed(self, piece: bytes) -> None:
+        """Add bytes, however few."""
+        first, *others = piece.split(b"\n")
+        self._rest.append(first)
+        if others:
+            self._add(b"".join(self._rest))
+            for line in others[:-1]:
+                self._add(line)
+            self._rest = [others[-1]]
+
+    def finish(self) -> None:
+        """Take what is left as the last line; there is none after a final line break."""
+        rest = b"".join(self._rest)
+        self._rest = []
+        if rest:
+            self._add(rest)
+
+    def take(self, max_lines: int = MAX_LINES, max_bytes: int = MAX_BYTES) -> list[bytes]:
+        """Remove and return a block: at most max_lines lines, and max_bytes or one line."""
+        block: list[bytes] = []
+        room = max_bytes
+        while self._lines and len(block) < max_lines and (room >= len(self._lines[0]) + 1 or not block):
+            line = self._lines.popleft()
+            room -= len(line) + 1
+            block.append(line)
+        self._n_bytes -= sum(map(len, block)) + len(block)
+        return block
+
+    @property
+    def has_lines(self) -> bool:
+        return bool(self._lines)
+
+    @property
+    def is_full(self) -> bool:
+        """True where there is more than enough for a block."""
+        return len(self._lines) > MAX_LINES or self._n_bytes > MAX_BYTES
+
+    def _add(self, line: bytes) -> None:
+        if self._is_start and line.startswith(BYTE_ORDER_MARK):
+            line = line[len(BYTE_ORDER_MARK) :]
+        self._is_start = False
+        self._lines.append(line)
+        self._n_bytes += len(line) + 1
+
+
+def file_blocks(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Cut a file, given in pieces of any size, into blocks; which ones does not depend on the pieces."""
+    buffer = LineBuffer()
+    for piece in pieces:
+        buffer.feed(piece)
+        while buffer.is_full:
+            yield buffer.take()
+    buffer.finish()
+    while buffer.has_lines:
+        yield buffer.take()
+
+
+def live_blocks(handle: int, wait: float = LIVE_WAIT) -> Iterator[list[bytes]]:
+    """Read a terminal, pipe or socket; a block is what has come by `wait` seconds after its first line.
+
+    Someone who types gets an answer at once, and a pipe that is always full gives blocks as large as a file does.
+    """
+    buffer = LineBuffer()
+    at_end = False
+    while not at_end:
+        deadline: float | None = None
+        while not buffer.is_full:
+            if buffer.has_lines and deadline is None:
+                deadline = time.monotonic() + wait
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not select.select([handle], [], [], left)[0]:
+                break
+            piece = os.read(handle, 1 << 16)
+            if not piece:
+                buffer.finish()
+                at_end = True
+                break
+            buffer.feed(piece)
+            if deadline is not None and time.monotonic() > deadline:
+                break
+        if buffer.has_lines:
+            yield buffer.take()
+    while buffer.has_lines:
+        yield buffer.take()
+
+
+def read_pieces(handle: int) -> Iterator[bytes]:
+    """Read a file that is open, to its end."""
+    while piece := os.read(handle, 1 << 19):
+        yield piece
+
+
+def decode_line(line: bytes) -> tuple[str, bool]:
+    """Return the text of a line, without a carriage return at its end, and whether it is valid UTF-8."""
+    line = line[:-1] if line.endswith(b"\r") else line
+    try:
+        return line.decode("utf-8"), True
+    except UnicodeDecodeError:
+        return line.decode("utf-8", "replace"), False
+
+
+def name_lines(numbers: Iterable[int]) -> str:
+    """Name lines for a message: "line 7", "lines 3, 9-12"."""
+    ranges: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    names = [f"{first:,}" if first == last else f"{first:,}-{last:,}" for first, last in ranges]
+    single = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
+    return f"line{'' if single else 's'} {', '.join(names)}"

@@ -1,0 +1,45 @@
+"""Search options from what a user gave: names are checked, and words are turned into token ids."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from seqtool.config import DecodeConfig
+from seqtool.corpus.tokenizer import SPACE, UNK, Tokenizer
+from seqtool.errors import SeqtoolError, suggest
+from seqtool.translation.engine import SearchOptions
+
+
+def make_options(config: DecodeConfig, target: Tokenizer, changes: Mapping[str, Any]) -> SearchOptions:
+    """Lay a user's changes over a model's own decoding settings; banned and required may be given as words."""
+    known = [field.name for field in dataclasses.fields(SearchOptions)]
+    given = {name: value for name, value in changes.items() if value is not None}
+    for name in given:
+        if name not in known:
+            raise SeqtoolError(f"there is no search option '{name}'{suggest(name, known)}")
+    for name in ("banned", "required"):
+        if name in given:
+            given[name] = token_ids(given[name], target, name)
+    options = SearchOptions.from_config(config, **given)
+    if not options.sample and (options.top_k or options.top_p < 1 or options.temperature != 1):
+        raise SeqtoolError("--temperature, --top-k and --top-p shape random sampling; add --sample")
+    return options
+
+
+def token_ids(words: Iterable[str | int], target: Tokenizer, name: str) -> tuple[int, ...]:
+    """Return the token ids of words (each must be one token of the target vocabulary) or pass ids through."""
+    ids: list[int] = []
+    for word in words:
+        if isinstance(word, int):
+            ids.append(word)
+            continue
+        forms = [word] if word.startswith(SPACE) else [SPACE + word, word]
+        found = [form_id for form_id in target.ids_of(forms) if form_id != UNK]
+        if not found:
+            pieces = " ".join(target.pieces(target.encode(word)))
+            raise SeqtoolError(
+                f"'{word}' cannot be {name}: it is not one token of this model's vocabulary but several ({pieces}); "
+                "give one of these"
+            )
+        ids += found if name == "banned" else found[:1]
+    return tuple(dict.fromkeys(ids))

@@ -1,0 +1,153 @@
+"""Where translations go: at once to a stream, or to a file that appears whole and can be continued after a break."""
+
+import contextlib
+import hashlib
+import json
+import os
+import struct
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from seqtool.errors import SeqtoolError
+from seqtool.files import make_folder, sync_folder, to_json, write_whole
+
+FRAME = struct.Struct(">Q")  # the length of a block, before its bytes, in files that are to be joined
+
+
+class OutputClosed(Exception):
+    """Whoever read the output wants no more of it."""
+
+
+class StreamSink:
+    """Writes to a pipe or terminal, and keeps nothing back."""
+
+    n_done = 0
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def skip(self, index: int, lines: list[bytes]) -> None:
+        """Pass a block over."""
+
+    def write(self, index: int, lines: list[bytes], block: list[bytes]) -> None:
+        """Write a block's translations."""
+        try:
+            self._stream.write(b"".join(block))
+            self._stream.flush()
+        except BrokenPipeError:
+            raise OutputClosed from None
+        except OSError as error:
+            raise SeqtoolError(
+                f"the output cannot be written ({error.strerror}); nothing more was translated"
+            ) from None
+
+
+class FileSink:
+    """Writes FILE.partial and, beside it, how far it is; it becomes FILE when all is done.
+
+    How far it is counts in blocks of the input, with the checksum of what was read: a continued translation reads that
+    much again, which is quick, and is sure to go on where the other stopped.
+    """
+
+    def __init__(self, path: Path, fingerprint: str, resume: bool = False, framed: bool = False) -> None:
+        """Begin a file, or continue one whose fingerprint (of options and model) is the same."""
+        self.path = path
+        self.partial = path.with_name(path.name + ".partial")
+        self.state_path = path.with_name(path.name + ".partial.json")
+        self.n_done = 0
+        self._framed = framed
+        self._state: dict[str, Any] = {"fingerprint": fingerprint, "blocks": 0, "lines": 0, "bytes": 0, "sha256": ""}
+        self._digest = hashlib.sha256()
+        self._n_read = 0
+        make_folder(path.parent)
+        earlier = self._read_state()
+        if earlier and not resume:
+            raise SeqtoolError(
+                f"{self.partial} holds {earlier['lines']:,} lines of an interrupted translation; "
+                f"continue it with --resume, or delete it to start over"
+            )
+        if earlier and earlier["fingerprint"] != fingerprint:
+            raise SeqtoolError(
+                f"{self.partial} was begun with another model or other options; "
+                "give the same ones to --resume it, or delete it to start over"
+            )
+        self._open(earlier)
+
+    def skip(self, index: int, lines: list[bytes]) -> None:
+        """Pass over a block that is written already, or that is another process's."""
+        self._read(lines)
+        if index == self.n_done - 1 and self._digest.hexdigest() != self._state["sha256"]:
+            raise SeqtoolError(
+                f"the input has changed since {self.partial} was begun; "
+                "give the same input to --resume it, or delete it to start over"
+            )
+
+    def write(self, index: int, lines: list[bytes], block: list[bytes]) -> None:
+        """Write a block's translations, and that they are written."""
+        self._read(lines)
+        content = b"".join(block)
+        content = FRAME.pack(len(content)) + content if self._framed else content
+        try:
+            self._file.write(content)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            state = self._state
+            state["blocks"] = index + 1
+            state["lines"] += len(lines)
+            state["bytes"] += len(content)
+            state["sha256"] = self._digest.hexdigest()
+            write_whole(self.state_path, to_json(state))
+        except OSError as error:
+            raise SeqtoolError(
+                f"{self.partial}: cannot be written ({error.strerror}); "
+                f"what is done so far is kept: make room and run the same command with --resume"
+            ) from None
+
+    def finish(self) -> None:
+        """Give the file its name."""
+        self.complete()
+        os.replace(self.partial, self.path)
+        self.state_path.unlink(missing_ok=True)
+        sync_folder(self.path.parent)
+
+    def complete(self) -> None:
+        """Close the file after the last block."""
+        if self._n_read < self.n_done:
+            raise SeqtoolError(
+                f"the input is shorter than when {self.partial} was begun; "
+                "give the same input to --resume it, or delete it to start over"
+            )
+        self._file.close()
+
+    def close(self) -> None:
+        """Leave the file as it is, to be continued."""
+        self._file.close()
+
+    def _read(self, lines: list[bytes]) -> None:
+        self._n_read += 1
+        self._digest.update(b"\n".join(lines) + b"\n")
+
+    def _read_state(self) -> dict[str, Any] | None:
+        """Return how far an earlier translation came; None where there is none to continue."""
+        try:
+            state = json.loads(self.state_path.read_text(encoding="utf-8"))
+            size = self.partial.stat().st_size
+        except (OSError, ValueError):
+            return None
+        whole = isinstance(state, dict) and state.keys() >= self._state.keys() and size >= state["bytes"]
+        return state if whole and state["blocks"] else None
+
+    def _open(self, earlier: dict[str, Any] | None) -> None:
+        """Open the file at the end of what is known to be written; what was written after that is cut off."""
+        with contextlib.suppress(OSError):
+            if not earlier:
+                self.state_path.unlink(missing_ok=True)
+        try:
+            self._file = open(self.partial, "r+b" if earlier else "wb")  # noqa: SIM115
+        except OSError as error:
+            raise SeqtoolError(f"{self.partial}: cannot be written ({error.strerror}); give another --output") from None
+        if earlier:
+            self._state = earlier
+            self.n_done = earlier["blocks"]
+            self._file.truncate(earlier["bytes"])
+            self._file.seek(earlier["bytes"])

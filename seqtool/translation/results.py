@@ -1,0 +1,112 @@
+"""What a translation is: its texts, best first, with scores, tokens and alignment."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from seqtool.translation.engine import SearchOptions
+from seqtool.translation.penalties import length_penalty
+from seqtool.translation.splitting import join_parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hypothesis:
+    """One translation of a line."""
+
+    text: str
+    score: float  # what hypotheses are ranked by: log_prob over the length penalty
+    log_prob: float
+    tokens: list[str]
+    token_scores: list[float] | None = None  # one log-probability a token, the end symbol's last
+    alignment: list[tuple[int, int]] | None = None  # (source token, target token), a pair for each target token
+
+
+@dataclass(frozen=True, kw_only=True)
+class Translation:
+    """A line's translations, best first; there is always at least one, and it is empty for a blank line."""
+
+    source: str
+    source_tokens: list[str]
+    hypotheses: list[Hypothesis]
+    n_parts: int = 1  # more than one for an over-long line
+    n_replaced: int = 0  # parts whose best hypothesis was empty or looping and gave way to the next best
+    n_doubtful: int = 0  # parts of which every hypothesis is empty or looping
+
+    @property
+    def text(self) -> str:
+        return self.hypotheses[0].text
+
+    @property
+    def score(self) -> float:
+        return self.hypotheses[0].score
+
+    @property
+    def tokens(self) -> list[str]:
+        return self.hypotheses[0].tokens
+
+    @property
+    def alignment(self) -> list[tuple[int, int]] | None:
+        return self.hypotheses[0].alignment
+
+    def to_dict(self, n_best: int = 1) -> dict[str, Any]:
+        """Return what `translate --json` prints for a line."""
+        best = _hypothesis_to_dict(self.hypotheses[0])
+        best["source_tokens"] = self.source_tokens
+        if n_best > 1:
+            best["hypotheses"] = [_hypothesis_to_dict(hypothesis) for hypothesis in self.hypotheses]
+        return best
+
+
+def _hypothesis_to_dict(hypothesis: Hypothesis) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "text": hypothesis.text,
+        "score": hypothesis.score,
+        "tokens": hypothesis.tokens,
+        "alignment": hypothesis.alignment if hypothesis.alignment is not None else [],
+    }
+    if hypothesis.token_scores is not None:
+        values["token_scores"] = hypothesis.token_scores
+    return values
+
+
+def align(attention: Sequence[Sequence[float]], n_source: int) -> list[tuple[int, int]]:
+    """Pair each target token with the source token that it attends to most."""
+    pairs = []
+    for target, row in enumerate(attention):
+        weights = row[:n_source]
+        pairs.append((max(range(len(weights)), key=weights.__getitem__), target))
+    return pairs
+
+
+def join_hypotheses(
+    ranked: list[list[Hypothesis]], source_lengths: list[int], search: SearchOptions
+) -> list[Hypothesis]:
+    """Put the hypotheses of a line's parts together, best with best; a part that has fewer repeats its last."""
+    if len(ranked) == 1:
+        return ranked[0]
+    if not ranked:
+        return [Hypothesis(text="", score=0.0, log_prob=0.0, tokens=[], alignment=[] if search.attention else None)]
+    n_best = max(len(hypotheses) for hypotheses in ranked)
+    rows = [[part[min(rank, len(part) - 1)] for part in ranked] for rank in range(n_best)]
+    return [_join(row, source_lengths, search) for row in rows]
+
+
+def _join(parts: list[Hypothesis], source_lengths: list[int], search: SearchOptions) -> Hypothesis:
+    tokens = [token for part in parts for token in part.tokens]
+    log_prob = sum(part.log_prob for part in parts)
+    alignment: list[tuple[int, int]] | None = [] if all(part.alignment is not None for part in parts) else None
+    source_start = target_start = 0
+    for part, length in zip(parts, source_lengths, strict=True):
+        if alignment is not None:
+            alignment += [(src + source_start, tgt + target_start) for src, tgt in part.alignment or []]
+        source_start += length
+        target_start += len(part.tokens)
+    with_scores = all(part.token_scores is not None for part in parts)
+    return Hypothesis(
+        text=join_parts([part.text for part in parts]),
+        score=log_prob / length_penalty(len(tokens) + 1, search.length_penalty),
+        log_prob=log_prob,
+        tokens=tokens,
+        token_scores=[score for part in parts for score in part.token_scores or []] if with_scores else None,
+        alignment=alignment,
+    )

@@ -1,0 +1,261 @@
+"""The translator: lines of text in, translations out; the same line gives the same translation in any company.
+
+    translator = Translator.load("checkpoints/demo")
+    translator.translate(["Hello."], beam=5)[0].text
+
+It knows text, tokens and over-long lines; what a batch is and how to search is the engine's concern.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from seqtool.config import DecodeConfig
+from seqtool.corpus.tokenizer import TokenizerPair
+from seqtool.errors import SeqtoolError
+from seqtool.translation.engine import Engine, SearchOptions, TokenHypothesis
+from seqtool.translation.guard import choose
+from seqtool.translation.options import make_options
+from seqtool.translation.results import Hypothesis, Translation, align, join_hypotheses
+from seqtool.translation.splitting import split_text
+
+__all__ = ["Hypothesis", "Translation", "Translator", "clean_text"]
+
+BATCHES_AT_ONCE = 16  # what one call of an engine gets, at least, in multiples of its batch
+
+# What some program takes for the end of a line or a column, and NUL; each becomes a space.
+_BREAKS = re.compile("[\0\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029]")
+# A line without any such character shows nothing: it has only spaces, control characters and zero-width marks.
+_VISIBLE = re.compile("[^\\s\0-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+
+
+def clean_text(text: str) -> str:
+    """Return a text as one line without white space around it; empty if nothing of it can be seen."""
+    return _BREAKS.sub(" ", text).strip() if _VISIBLE.search(text) else ""
+
+
+class Part(NamedTuple):
+    """What an engine translates at once: a whole line, or one part of an over-long one."""
+
+    ids: tuple[int, ...]
+    prefix: tuple[int, ...]
+
+
+class Translator:
+    """Translates and scores lines of text with one engine, or with another where that one is not able to."""
+
+    def __init__(
+        self,
+        tokenizers: TokenizerPair,
+        engine: Engine,
+        config: DecodeConfig | None = None,
+        *,
+        max_tokens: int = 256,
+        max_positions: int = 0,
+        fallback: Callable[[], Engine] | None = None,
+        notify: Callable[[str], None] | None = None,
+    ) -> None:
+        """Make a translator from its parts; a line of more than max_tokens is split.
+
+        max_positions (0: no limit) is the longest translation that the model can make. `fallback` makes an engine for
+        options that the first one cannot do, and `notify` is told when that happens.
+        """
+        self.tokenizers = tokenizers
+        self.engine = engine
+        self.config = config or DecodeConfig()
+        self.max_tokens = max_tokens
+        self.max_positions = max_positions
+        self._fallback = fallback
+        self._second: Engine | None = None
+        self._notify = notify or (lambda note: None)
+
+    @classmethod
+    def load(
+        cls,
+        model: str | Path | Sequence[str | Path],
+        engine: str = "auto",
+        device: str = "auto",
+        threads: int = 0,
+        compute_type: str = "default",
+        batch_tokens: int | None = None,
+        notify: Callable[[str], None] | None = None,
+    ) -> "Translator":
+        """Open a run directory, or several as an ensemble; threads 0 means all cores.
+
+        `auto` takes the ctranslate2 engine where it is installed, exported and able, and torch for all else.
+        """
+        from seqtool.translation.choosing import load_parts
+
+        folders = [Path(model)] if isinstance(model, str | Path) else [Path(folder) for folder in model]
+        parts = load_parts(folders, engine, device, threads, compute_type, batch_tokens)
+        if notify:
+            for note in parts.notes:
+                notify(note)
+        config = parts.config
+        max_positions = config.model.max_positions if config.model.positions == "learned" else 0
+        return cls(
+            parts.tokenizers,
+            parts.engine,
+            config.decode,
+            max_tokens=min(config.data.max_tokens, max_positions - 1) if max_positions else config.data.max_tokens,
+            max_positions=max_positions,
+            fallback=parts.fallback,
+            notify=notify,
+        )
+
+    def translate(
+        self,
+        sources: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        progress: Callable[[float], None] | None = None,
+        **options: Any,
+    ) -> list[Translation]:
+        """Translate lines; the options are those of SearchOptions (beam, length_penalty, n_best, sample, ...).
+
+        A prefix is a text that its line's translation must begin with. `progress` is told the share done so far.
+        """
+        if isinstance(sources, str):
+            raise SeqtoolError("translate() takes a list of texts, not one text; write translate([text])")
+        if prefixes is not None and len(prefixes) != len(sources):
+            raise SeqtoolError(f"there are {len(sources)} sources but {len(prefixes)} prefixes; give one for each")
+        search = self.make_options(**options)
+        engine = self.engine_for(search)
+        lines = list(zip(map(clean_text, sources), prefixes or [""] * len(sources), strict=True))
+        unique = list(dict.fromkeys(lines))
+        parts_of = dict(zip(unique, self._cut(unique, search), strict=True))
+        parts = list(dict.fromkeys(part for parts in parts_of.values() for part in parts))
+        found = self._search(engine, parts, search, progress)
+        self._search_again(engine, found, search)
+        results = {line: self._assemble(line[0], parts_of[line], found, search) for line in unique}
+        return [results[line] for line in lines]
+
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[float]]:
+        """Return for each pair the log-probability of each target token and, last, of the end of the sentence."""
+        src = self.tokenizers.source.encode_batch([clean_text(text) for text in sources])
+        tgt = self.tokenizers.target.encode_batch([clean_text(text) for text in targets])
+        return self.engine.score(src, tgt)
+
+    def make_options(self, **options: Any) -> SearchOptions:
+        """Return the search options that translate() would use for these."""
+        return make_options(self.config, self.tokenizers.target, options)
+
+    def longest_part(self, search: SearchOptions) -> int:
+        """Return the most tokens that are translated in one part; its translation must fit into the positions too."""
+        if not self.max_positions:
+            return self.max_tokens
+        fitting = (self.max_positions - 1 - search.max_length(0)) / max(search.max_length_ratio, 0.1)
+        return max(1, min(self.max_tokens, int(fitting)))
+
+    def engine_for(self, search: SearchOptions) -> Engine:
+        """Return the first engine that can do what is asked for."""
+        unsupported = getattr(self.engine, "unsupported", None)
+        missing: list[str] = unsupported(search) if unsupported else []
+        if not missing:
+            return self.engine
+        names = ", ".join(missing)
+        if self._fallback is None:
+            raise SeqtoolError(f"the {self.engine.name} engine does not offer {names}; use --engine torch")
+        if self._second is None:
+            self._notify(f"the {self.engine.name} engine does not offer {names}, so the slower torch engine is used")
+            self._second = self._fallback()
+        return self._second
+
+    def _cut(self, lines: Sequence[tuple[str, str]], search: SearchOptions) -> list[list[Part]]:
+        """Turn each line and its prefix into parts that are short enough; a blank line has none."""
+        tokenizer = self.tokenizers.source
+        limit = self.longest_part(search)
+
+        def count(texts: list[str]) -> list[int]:
+            return [len(ids) for ids in tokenizer.encode_batch(texts)]
+
+        cut: list[list[Part]] = []
+        for (text, prefix), ids in zip(lines, tokenizer.encode_batch([text for text, _ in lines]), strict=True):
+            pieces = [ids]
+            if len(ids) > limit:
+                pieces = tokenizer.encode_batch([part.strip() for part in split_text(text, count, limit)])
+            start = self.tokenizers.target.encode(clean_text(prefix)) if prefix else []
+            parts = [Part(tuple(piece), ()) for piece in pieces if piece]
+            cut.append([Part(parts[0].ids, tuple(start)), *parts[1:]] if parts and start else parts)
+        return cut
+
+    def _search(
+        self, engine: Engine, parts: list[Part], search: SearchOptions, progress: Callable[[float], None] | None = None
+    ) -> dict[Part, list[TokenHypothesis]]:
+        """Translate all parts, longest first, in calls that are large enough to keep an engine's workers busy."""
+        parts = sorted(parts, key=lambda part: (-len(part.ids), part))
+        size: int = getattr(engine, "batch_tokens", self.config.batch_tokens)
+        limit = size * max(BATCHES_AT_ONCE, getattr(engine, "batches_at_once", 1))
+        found: dict[Part, list[TokenHypothesis]] = {}
+        for batch in slices(parts, limit):
+            prefixes = [part.prefix for part in batch] if any(part.prefix for part in batch) else None
+            ranked = engine.translate([part.ids for part in batch], search, prefixes)
+            found.update(zip(batch, ranked, strict=True))
+            if progress:
+                progress(len(found) / len(parts))
+        return found
+
+    def _search_again(self, engine: Engine, found: dict[Part, list[TokenHypothesis]], search: SearchOptions) -> None:
+        """Ask for the whole beam where the best hypothesis is empty or looping, so that there is a choice."""
+        if search.sample or search.n_best >= search.beam:
+            return
+        bad = [part for part, ranked in found.items() if self._choose(part, ranked) != 0]
+        if bad:
+            found.update(self._search(engine, bad, replace(search, n_best=search.beam)))
+
+    def _choose(self, part: Part, ranked: list[TokenHypothesis]) -> int | None:
+        """Return which hypothesis to take; None where all are empty or looping."""
+        return choose(part.ids, [hypothesis.ids for hypothesis in ranked], self._is_empty)
+
+    def _assemble(
+        self, source: str, parts: list[Part], found: dict[Part, list[TokenHypothesis]], search: SearchOptions
+    ) -> Translation:
+        """Make a line's translation from the hypotheses of its parts."""
+        replaced = doubtful = 0
+        ranked: list[list[Hypothesis]] = []
+        for part in parts:
+            hypotheses = found[part]
+            best = self._choose(part, hypotheses)
+            replaced += bool(best)
+            doubtful += best is None
+            if best:
+                hypotheses = [hypotheses[best], *hypotheses[:best], *hypotheses[best + 1 :]]
+            ranked.append([self._to_text(part, hypothesis) for hypothesis in hypotheses[: search.n_best]])
+        source_tokens = [piece for part in parts for piece in self.tokenizers.source.pieces(part.ids)]
+        lengths = [len(part.ids) for part in parts]
+        return Translation(
+            source=source,
+            source_tokens=source_tokens,
+            hypotheses=join_hypotheses(ranked, lengths, search),
+            n_parts=max(1, len(parts)),
+            n_replaced=replaced,
+            n_doubtful=doubtful,
+        )
+
+    def _is_empty(self, ids: Sequence[int]) -> bool:
+        return not clean_text(self.tokenizers.target.decode(ids))
+
+    def _to_text(self, part: Part, found: TokenHypothesis) -> Hypothesis:
+        return Hypothesis(
+            text=clean_text(self.tokenizers.target.decode(found.ids)),
+            score=found.score,
+            log_prob=found.log_prob,
+            tokens=self.tokenizers.target.pieces(found.ids),
+            token_scores=found.token_scores,
+            alignment=None if found.attention is None else align(found.attention, len(part.ids)),
+        )
+
+
+def slices(parts: list[Part], limit: int) -> list[list[Part]]:
+    """Cut parts, sorted from long to short, into batches of at most `limit` source tokens with their padding."""
+    batches: list[list[Part]] = []
+    room = 0
+    for part in parts:
+        if room < 1:
+            batches.append([])
+            room = max(1, limit // (len(part.ids) + 1))
+        batches[-1].append(part)
+        room -= 1
+    return batches

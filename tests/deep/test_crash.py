@@ -1,0 +1,50 @@
+"""The long form of the resume test: many kills at random moments, some while a checkpoint is being written.
+
+make crash-test
+"""
+
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from small_run import assert_same_run, run_to_end, start, stop, train_command, write_corpus
+
+KILLS = 20
+
+
+def kill_while_writing(run: Path, process, deadline: float) -> bool:  # type: ignore[no-untyped-def]
+    """Kill a run at the moment an unfinished checkpoint is on disk; return whether that moment came."""
+    while time.monotonic() < deadline and process.poll() is None:
+        if any((run / "checkpoints").glob("*.tmp")):
+            stop(process, signal.SIGKILL)
+            return True
+    return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_many_interruptions_change_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    corpus = write_corpus(tmp_path)
+    settings = {"train_steps": 400, "train_save_every": 2, "train_validate_every": 100}
+    expected, run = tmp_path / "expected", tmp_path / "run"
+    run_to_end(train_command(corpus, expected, **settings), timeout=600)
+    rng = random.Random(7)
+    interrupted = while_writing = 0
+    for attempt in range(KILLS):
+        process = start(train_command(corpus, run, **settings))
+        if number == signal.SIGKILL and attempt % 3 == 0:
+            while_writing += kill_while_writing(run, process, time.monotonic() + 60)
+        else:
+            time.sleep(rng.uniform(1.0, 9.0))
+            stop(process, number)
+        interrupted += process.returncode not in (0, None)
+        process.wait()
+    run_to_end(train_command(corpus, run, **settings), timeout=600)
+    print(f"\n{interrupted} interruptions, {while_writing} of them while a checkpoint was being written")
+    assert interrupted >= KILLS // 2
+    assert_same_run(run, expected)

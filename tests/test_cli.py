@@ -1,0 +1,171 @@
+"""The command line as a whole: it starts quickly, explains itself, and turns mistakes into one clear message."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import run_seqtool
+
+from seqtool import __version__
+
+COMMANDS = (
+    ("train",),
+    ("translate",),
+    ("eval",),
+    ("tokenizer",),
+    ("tokenizer", "train"),
+    ("tokenizer", "encode"),
+    ("tokenizer", "decode"),
+    ("prepare",),
+    ("check",),
+    ("score",),
+    ("average",),
+    ("export",),
+    ("report",),
+    ("info",),
+)
+HEAVY = ("torch", "numpy", "sacrebleu", "sentencepiece", "ctranslate2", "safetensors")
+WITHOUT_HEAVY = f"""
+import sys
+for name in {HEAVY!r}:
+    sys.modules[name] = None
+from seqtool.cli.main import main
+main()
+"""
+
+
+def run_without_heavy(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", WITHOUT_HEAVY, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("command", [(), *COMMANDS], ids=" ".join)
+def test_help_needs_none_of_the_heavy_libraries(command: tuple[str, ...]) -> None:
+    done = run_without_heavy(*command, "--help")
+    assert done.returncode == 0, done.stderr
+    assert "Usage" in done.stdout
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c != ("tokenizer",)], ids=" ".join)
+def test_every_help_text_shows_an_example(command: tuple[str, ...]) -> None:
+    assert "Example" in run_without_heavy(*command, "--help").stdout
+
+
+def test_the_help_lists_every_command() -> None:
+    text = run_without_heavy("--help").stdout
+    for command in {names[0] for names in COMMANDS}:
+        assert command in text
+
+
+def test_a_configuration_error_is_reported_before_the_heavy_libraries_are_loaded() -> None:
+    done = run_without_heavy("train", "--set", "model.d_modl=3")
+    assert done.returncode == 1
+    assert done.stderr == "seqtool: error: --set: [model] has no key 'd_modl'; did you mean 'd_model'?\n"
+
+
+def test_the_version_is_printed() -> None:
+    assert run_seqtool("--version").stdout.decode() == f"seqtool {__version__}\n"
+
+
+def test_print_config_gives_a_configuration_that_prints_itself(tmp_path: Path) -> None:
+    first = run_seqtool("train", "--preset", "tiny", "--print-config", "--set", "model.norm=post").stdout
+    (tmp_path / "run.toml").write_bytes(first)
+    assert b'norm = "post"' in first
+    again = run_seqtool("train", "--preset", "big", "--config", tmp_path / "run.toml", "--print-config").stdout
+    assert again == first
+
+
+MISTAKES = (
+    "missing corpus",
+    "folder as corpus",
+    "three corpus files",
+    "no output folder",
+    "output is a file",
+    "unequal files",
+    "unknown key",
+    "wrong type",
+    "negative steps",
+    "steps not a number",
+    "unknown preset",
+    "unknown option",
+    "unknown command",
+    "bad TOML",
+    "missing TOML",
+    "model folder missing",
+    "not a model folder",
+    "no model given",
+    "missing reference",
+    "fine-tune from nothing",
+    "device that is not there",
+)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> tuple[Path, Path]:
+    (tmp_path / "a.en").write_text("one\ntwo\nthree\n")
+    (tmp_path / "a.de").write_text("eins\nzwei\ndrei\n")
+    return tmp_path / "a.en", tmp_path / "a.de"
+
+
+def mistakes(folder: Path) -> dict[str, tuple[list[str], int, list[str]]]:
+    """Return what a user may do wrong: the arguments, the exit code, and what the message must name."""
+    src, tgt, out = str(folder / "a.en"), str(folder / "a.de"), str(folder / "run")
+    (folder / "bad.toml").write_text("[model\n")
+    (folder / "short.de").write_text("eins\n")
+    (folder / "empty").mkdir()
+    (folder / "file").write_text("x")
+    pair = [src, tgt, "-o", out]
+    return {
+        "missing corpus": (["train", str(folder / "no.en"), tgt, "-o", out], 1, ["no.en"]),
+        "folder as corpus": (["train", str(folder / "empty"), tgt, "-o", out], 1, ["empty"]),
+        "three corpus files": (["train", src, tgt, src, "-o", out], 1, ["3"]),
+        "no output folder": (["train", src, tgt], 1, ["-o"]),
+        "output is a file": (["train", src, tgt, "-o", str(folder / "file")], 1, ["file"]),
+        "unequal files": (["train", src, str(folder / "short.de"), "-o", out], 1, ["short.de", "3", "1"]),
+        "unknown key": (["train", *pair, "--set", "train.lrr=1"], 1, ["lrr", "'lr'"]),
+        "wrong type": (["train", *pair, "--set", "train.lr=fast"], 1, ["lr", "fast"]),
+        "negative steps": (["train", *pair, "--steps", "-5"], 1, ["--steps", "-5"]),
+        "steps not a number": (["train", *pair, "--steps", "many"], 2, ["--steps", "many"]),
+        "unknown preset": (["train", *pair, "--preset", "hugee"], 1, ["hugee", "tiny"]),
+        "unknown option": (["train", *pair, "--stepps", "3"], 2, ["--stepps"]),
+        "unknown command": (["trian"], 2, ["trian"]),
+        "bad TOML": (["train", *pair, "--config", str(folder / "bad.toml")], 1, ["bad.toml"]),
+        "missing TOML": (["train", *pair, "--config", str(folder / "none.toml")], 1, ["none.toml"]),
+        "model folder missing": (["translate", "-m", str(folder / "nowhere")], 1, ["nowhere", "train"]),
+        "not a model folder": (["translate", "-m", str(folder / "empty")], 1, ["empty", "config.toml"]),
+        "no model given": (["translate"], 2, ["--model"]),
+        "missing reference": (["eval", "--hyp", src, str(folder / "ref.de")], 1, ["ref.de"]),
+        "fine-tune from nothing": (["train", *pair, "--from", str(folder / "empty")], 1, ["empty"]),
+        "device that is not there": (["train", *pair, "--device", "gpu"], 1, ["--device", "gpu", "cpu"]),
+    }
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_gives_one_short_message_that_names_the_culprit(
+    mistake: str, tmp_path: Path, corpus: tuple[Path, Path]
+) -> None:
+    arguments, code, named = mistakes(tmp_path)[mistake]
+    done = run_seqtool(*arguments)
+    message = done.stderr.decode()
+    assert done.returncode == code, message
+    assert "Traceback" not in message
+    assert len(message.strip().splitlines()) <= 3, message
+    assert message.startswith("seqtool: error: ")
+    for name in named:
+        assert name in message
+    assert done.stdout == b""
+
+
+def test_an_unwritable_folder_is_named(tmp_path: Path, corpus: tuple[Path, Path]) -> None:
+    # /proc refuses new folders even to root, whom permissions do not stop.
+    done = run_seqtool("train", *corpus, "-o", "/proc/run")
+    assert done.returncode == 1
+    assert b"/proc/run" in done.stderr
+
+
+def test_debugging_shows_where_an_error_came_from() -> None:
+    done = run_seqtool("train", "--set", "nonsense", env={**os.environ, "SEQTOOL_DEBUG": "1"})
+    assert done.returncode == 1
+    assert b"Traceback" in done.stderr

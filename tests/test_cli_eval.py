@@ -1,0 +1,250 @@
+"""seqtool eval as people and programs run it."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from synthetic_run import make_pairs, make_run
+
+from seqtool.files import RunDir, sha256_of
+
+REFERENCE = ["Das ist ein Haus.", "Ich sehe den Hund.", "Er geht nach Hause, weil es regnet.", "Ja.", "Nein, danke."]
+SOURCE = ["This is a house.", "I see the dog.", "He goes home because it rains.", "Yes.", "No, thank you."]
+HYPOTHESIS = ["Das ist Haus.", "Ich sehe den Hund.", "He goes home because it rains.", "", "Nein, danke."]
+OTHER = ["Das Haus ist.", "Ich sehe.", "Er regnet.", "Ja!", "Nein nein nein nein nein."]
+
+
+def run_eval(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "seqtool", "eval", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+
+
+def run_sacrebleu(*arguments: object) -> str:
+    command = [sys.executable, "-m", "sacrebleu", *map(str, arguments), "--no-color", "--quiet"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("eval")
+    for name, lines in (("src", SOURCE), ("ref", REFERENCE), ("hyp", HYPOTHESIS), ("other", OTHER)):
+        (folder / name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    (folder / "ref.gz").write_bytes(gzip.compress((folder / "ref").read_bytes()))
+    (folder / "empty").write_text("")
+    return folder
+
+
+def test_the_first_lines_are_those_of_the_sacrebleu_command(folder: Path) -> None:
+    found = run_eval("--hyp", folder / "hyp", folder / "ref")
+    assert found.returncode == 0, found.stderr
+    lines = found.stdout.split("\n")
+    theirs = run_sacrebleu(folder / "ref", "-i", folder / "hyp", "-m", "bleu", "chrf", "ter", "--format", "text")
+    assert [lines[0], lines[1], lines[3]] == [line.strip() for line in theirs.strip().split("\n")]
+    assert lines[2].startswith("chrF2++|nrefs:1|case:mixed|eff:yes|nc:6|nw:2")
+    assert "outputs: 1 empty (line 4), 0 looping, 0 over-short" in found.stdout
+    assert found.stderr == ""
+
+
+def test_json_has_a_key_per_metric_equal_to_the_sacrebleu_command(folder: Path) -> None:
+    flags = ["--lowercase", "--tokenize", "intl"]
+    found = run_eval("--hyp", folder / "hyp", folder / "ref", folder / "other", "--json", "--width", "4", *flags)
+    ours = json.loads(found.stdout)
+    theirs = json.loads(
+        run_sacrebleu(folder / "ref", folder / "other", "-i", folder / "hyp", "-m", "bleu", "chrf", "-w", "4", *flags)
+    )
+    assert [(ours[key]["score"], ours[key]["signature"]) for key in ("bleu", "chrf")] == [
+        (one["score"], one["signature"]) for one in theirs
+    ]
+    assert ours["references"] == 2
+    assert ours["ter"]["signature"].startswith("nrefs:2|case:lc|tok:tercom")
+
+
+def test_the_source_shows_copies_and_sets_the_buckets(folder: Path) -> None:
+    ours = json.loads(run_eval("--hyp", folder / "hyp", folder / "ref.gz", "--source", folder / "src", "--json").stdout)
+    assert ours["outputs"]["copied"] == {"count": 1, "lines": [3]}
+    assert [(bucket["low"], bucket["high"], bucket["lines"]) for bucket in ours["by_length"]] == [(0, 5, 4), (6, 10, 1)]
+    assert ours["worst"][0] == {
+        "line": 4,
+        "source": "Yes.",
+        "references": ["Ja."],
+        "hypothesis": "",
+        "chrf": 0.0,
+        "bleu": 0.0,
+    }
+
+
+def test_per_sentence_writes_a_row_for_each_line(folder: Path, tmp_path: Path) -> None:
+    table = tmp_path / "rows.tsv"
+    found = run_eval("--hyp", folder / "hyp", folder / "ref", "--source", folder / "src", "--per-sentence", table)
+    assert found.returncode == 0, found.stderr
+    rows = [line.split("\t") for line in table.read_text(encoding="utf-8").split("\n")[:-1]]
+    assert rows[0] == ["line", "source", "reference", "hypothesis", "chrf", "bleu", "model_score", "length_ratio"]
+    assert len(rows) == 6
+    assert rows[2] == [
+        "2",
+        "I see the dog.",
+        "Ich sehe den Hund.",
+        "Ich sehe den Hund.",
+        "100.00",
+        "100.00",
+        "",
+        "1.000",
+    ]
+    assert rows[1][7] == "0.750"
+
+
+def test_vs_tests_each_difference_as_sacrebleu_does(folder: Path) -> None:
+    arguments = ["--hyp", folder / "hyp", folder / "ref", "--vs", folder / "other", "--metrics", "bleu,chrf"]
+    found = run_eval(*arguments, "--paired-ar", "--paired-ar-n", "200", "--json", SACREBLEU_SEED="5")
+    ours = json.loads(found.stdout)
+    command = [sys.executable, "-m", "sacrebleu", str(folder / "ref"), "-i", str(folder / "hyp"), str(folder / "other")]
+    command += ["-m", "bleu", "chrf", "--paired-ar", "--paired-ar-n", "200", "--quiet"]
+    theirs = json.loads(subprocess.run(command, capture_output=True, env={**os.environ, "SACREBLEU_SEED": "5"}).stdout)
+    assert [one["metric"] for one in ours["comparison"]] == ["bleu", "chrf"]
+    for one, title in zip(ours["comparison"], ("BLEU", "chrF2"), strict=True):
+        assert [(system["score"], system["p_value"]) for system in one["systems"]] == [
+            (system[title]["score"], system[title]["p_value"]) for system in theirs
+        ]
+        assert "ar:200|seed:5" in one["signature"]
+    assert ours["systems"][0]["system"] == str(folder / "other")
+    text = run_eval(*arguments, "--paired-bs", "--paired-bs-n", "50").stdout
+    assert f"paired bootstrap test against {folder / 'hyp'}" in text
+    assert "randomization" not in text
+
+
+def test_confidence_intervals_are_those_of_sacrebleu(folder: Path) -> None:
+    flags = ["--confidence", "--confidence-n", "40"]
+    ours = run_eval("--hyp", folder / "hyp", folder / "ref", "--metrics", "chrf", *flags).stdout.split("\n")[0]
+    theirs = run_sacrebleu(folder / "ref", "-i", folder / "hyp", "-m", "chrf", *flags, "--format", "text").strip()
+    assert "μ" in ours
+    assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (["hyp", "empty"], "empty: the file is empty"),
+        (["empty", "ref"], "empty: the file is empty"),
+        (["hyp", "none"], "none: no such file"),
+        (["none", "ref"], "none: no such file"),
+        (["short", "ref"], "short has 2 lines but the reference of ref has 5"),
+        (["hyp", "ref", "short"], "ref has 5 lines but"),
+        (["latin1", "ref"], "latin1: line 2 is not UTF-8"),
+    ],
+)
+def test_bad_files_are_named_with_exit_code_1(folder: Path, files: list[str], message: str) -> None:
+    (folder / "short").write_text("a\nb\n")
+    (folder / "latin1").write_bytes(b"a\nStra\xdfe\n")
+    hyp, *refs = [folder / name for name in files]
+    found = run_eval("--hyp", hyp, *refs)
+    assert (found.returncode, found.stdout) == (1, "")
+    assert message in found.stderr
+    assert len(found.stderr.strip().split("\n")) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--hyp", "hyp"], "at least one reference"),
+        (["-m", "run", "src"], "a source and at least one reference"),
+        (["src", "ref"], "either -m DIR"),
+        (["-m", "run", "--hyp", "hyp", "ref"], "either -m DIR"),
+        (["--hyp", "hyp", "--test-set", "wmt14"], "--langpair"),
+        (["--hyp", "hyp", "ref", "--record"], "exactly one -m"),
+    ],
+)
+def test_wrong_usage_is_explained_with_exit_code_2(arguments: list[str], message: str) -> None:
+    found = run_eval(*arguments)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert message in found.stderr
+
+
+def test_a_model_that_is_none_and_a_bad_metric_are_named_before_anything_is_translated(folder: Path) -> None:
+    found = run_eval("-m", folder / "no-model", folder / "src", folder / "ref")
+    assert found.returncode == 1
+    assert "no such model folder" in found.stderr
+    found = run_eval("--hyp", folder / "hyp", folder / "ref", "--metrics", "bleau")
+    assert found.returncode == 1
+    assert "did you mean 'bleu'" in found.stderr
+    found = run_eval("--hyp", folder / "hyp", folder / "ref", "--per-sentence", folder / "none" / "rows.tsv")
+    assert found.returncode == 1
+    assert "cannot be written" in found.stderr
+
+
+def test_a_named_test_set_is_read_from_sacrebleus_cache(folder: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "wmt14"
+    (cache / "raw").mkdir(parents=True)
+    for field, lines in (
+        ("src", SOURCE),
+        ("ref", REFERENCE),
+        ("docid", SOURCE),
+        ("genre", SOURCE),
+        ("origlang", SOURCE),
+    ):
+        (cache / f"wmt14.en-de.{field}").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    arguments = ["--hyp", folder / "hyp", "--test-set", "wmt14", "--langpair", "en-de", "--json"]
+    found = run_eval(*arguments, SACREBLEU=str(tmp_path))
+    assert found.returncode == 0, found.stderr
+    ours = json.loads(found.stdout)
+    assert ours["test_set"] == "wmt14/en-de"
+    assert ours["outputs"]["copied"]["count"] == 1
+
+
+def test_a_named_test_set_without_network_is_a_clear_error(folder: Path, tmp_path: Path) -> None:
+    nowhere = "http://127.0.0.1:9"
+    environment = {"SACREBLEU": str(tmp_path), "https_proxy": nowhere, "http_proxy": nowhere, "no_proxy": ""}
+    arguments = ["--hyp", folder / "hyp", "--test-set", "wmt14", "--langpair", "en-de"]
+    found = run_eval(*arguments, **environment)
+    assert (found.returncode, found.stdout) == (1, "")
+    assert "cannot download the test set wmt14" in found.stderr
+    found = run_eval("--hyp", folder / "hyp", "--test-set", "wnt14", "--langpair", "en-de", **environment)
+    assert "did you mean 'wmt14" in found.stderr
+    found = run_eval("--hyp", folder / "hyp", "--test-set", "wmt14", "--langpair", "en-xx", **environment)
+    assert "no language pair 'en-xx'" in found.stderr
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    return make_run(tmp_path_factory.mktemp("models") / "run")
+
+
+def test_a_model_is_scored_as_its_own_translation_and_the_decoding_is_recorded(model: RunDir, tmp_path: Path) -> None:
+    pairs = make_pairs(8, seed=21)
+    source, reference, output = (tmp_path / name for name in ("src", "ref", "out"))
+    source.write_text("".join(src + "\n" for src, _ in pairs), encoding="utf-8")
+    reference.write_text("".join(tgt + "\n" for _, tgt in pairs), encoding="utf-8")
+    arguments = ["-m", model.path, source, reference, "--engine", "torch", "--beam", "3", "--length-penalty", "0.6"]
+    table = tmp_path / "rows.tsv"
+    found = run_eval(*arguments, "--json", "--output", output, "--record", "--per-sentence", table)
+    assert found.returncode == 0, found.stderr
+    ours = json.loads(found.stdout)
+    again = json.loads(run_eval("--hyp", output, reference, "--json").stdout)
+    assert [ours[key] for key in ("bleu", "chrf", "chrf++", "ter")] == [
+        again[key] for key in ("bleu", "chrf", "chrf++", "ter")
+    ]
+    decoding = ours["decoding"]
+    assert (decoding["beam"], decoding["length_penalty"], decoding["engine"]) == (3, 0.6, "torch")
+    assert decoding["quantization"] == "float32"
+    assert decoding["model"] == sha256_of(model.weights)
+    assert float(table.read_text(encoding="utf-8").split("\n")[1].split("\t")[6]) < 0  # the model's score
+
+    recorded = model.read_manifest()["scores"]
+    assert [score["metric"] for score in recorded if score["set"] == "ref"] == ["bleu", "chrf", "chrf++", "ter"]
+    assert recorded[-1]["decoding"] == decoding
+    run_eval(*arguments, "--record")
+    assert model.read_manifest()["scores"] == recorded  # the same again takes its own place
+
+
+def test_a_model_is_compared_with_a_translation_given_its_source(model: RunDir, folder: Path) -> None:
+    found = run_eval("--hyp", folder / "hyp", folder / "ref", "--vs", model.path)
+    assert found.returncode == 1
+    assert "--source" in found.stderr
+    arguments = ["--hyp", folder / "hyp", folder / "ref", "--source", folder / "src", "--vs", model.path]
+    found = run_eval(*arguments, "--paired-ar", "--paired-ar-n", "100", "--beam", "1", "--metrics", "chrf")
+    assert found.returncode == 0, found.stderr
+    assert f"{model.path}:\nchrF2|" in found.stdout
+    assert "decoding: beam 1," in found.stdout

@@ -1,0 +1,112 @@
+"""`seqtool prepare` as users run it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from killed_preparation import kill_and_compare, write_corpus
+
+from seqtool.corpus.prepared import PreparedCorpus
+
+ROOT = Path(__file__).parents[1]
+
+
+def seqtool(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "seqtool", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("corpus") / "c.tsv"
+    write_corpus(path, 600)
+    return path
+
+
+def test_three_kills_change_no_byte(tmp_path: Path) -> None:
+    kill_and_compare(tmp_path, pairs=4000, kills=3, seed=1)
+
+
+def test_it_prepares_says_what_it_did_and_does_it_once(corpus: Path, tmp_path: Path) -> None:
+    out, dropped = tmp_path / "run", tmp_path / "dropped.tsv"
+    done = seqtool("prepare", corpus, "-o", out, "--dropped", dropped, "--set", "data.held_out=20")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert "pairs are for training; dropped: " in done.stderr
+    assert "duplicate 5, empty 6" in done.stderr or "empty 6, duplicate 5" in done.stderr
+    assert "20 pairs were held out for validation" in done.stderr
+    prepared = PreparedCorpus.open(out / "prepared")
+    assert (prepared.n_read, len(prepared)) == (600, 600 - 11 - 20)
+    assert len(dropped.read_text().split("\n")) - 1 == 31
+    again = seqtool("prepare", corpus, "-o", out, "--set", "data.held_out=20")
+    assert "prepared already and has not changed" in again.stderr
+
+
+def test_a_validation_set_and_a_second_corpus_can_be_given(corpus: Path, tmp_path: Path) -> None:
+    lines = corpus.read_text().split("\n")
+    (tmp_path / "valid.tsv").write_text(lines[1] + "\n")
+    (tmp_path / "a.en").write_text("one more here\n")
+    (tmp_path / "a.de").write_text("noch eins hier\n")
+    more = f"{tmp_path / 'a.en'},{tmp_path / 'a.de'}@2.5"
+    done = seqtool("prepare", corpus, "-o", tmp_path / "run", "--valid", tmp_path / "valid.tsv", "--corpus", more)
+    assert done.returncode == 0, done.stderr
+    assert "overlap 1" in done.stderr
+    prepared = PreparedCorpus.open(tmp_path / "run" / "prepared")
+    assert prepared.held_out == []
+    assert [(part.last - part.first, part.weight) for part in prepared.parts] == [(600 - 11 - 1, 1.0), (1, 2.5)]
+
+
+def test_a_tokenizer_of_one_s_own_can_be_given(corpus: Path, tmp_path: Path) -> None:
+    model = tmp_path / "t.model"
+    assert seqtool("tokenizer", "train", corpus, "--vocab-size", 700, "-o", model).returncode == 0
+    done = seqtool("prepare", corpus, "-o", tmp_path / "run", "--tokenizer", model)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "run" / "tokenizer.model").read_bytes() == model.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "run"], "which corpus?"),
+        (["c.tsv"], "Name a folder with -o DIR"),
+        (["missing.tsv", "-o", "run"], "missing.tsv: no such file"),
+        (["c.tsv", "-o", "run", "--set", "data.max_token=9"], "did you mean 'max_tokens'?"),
+        (["c.tsv", "-o", "c.tsv"], "is a file, but a folder is needed"),
+        (["c.tsv", "-o", "run", "--valid", "missing.tsv"], "missing.tsv: no such file"),
+        (["latin.tsv", "-o", "run"], "are not UTF-8"),
+        (["c.tsv", "-o", "run", "--tokenizer", "c.tsv"], "not a SentencePiece model"),
+        (
+            ["c.tsv", "-o", "run", "--set", "tokenizer.vocab_size=300", "--set", "tokenizer.user_symbols=['a b']"],
+            "'a b'",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(corpus: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
+    (tmp_path / "c.tsv").write_bytes(corpus.read_bytes())
+    (tmp_path / "latin.tsv").write_bytes("Häuser\tx\n".encode("latin-1") * 20)
+    done = subprocess.run(
+        [sys.executable, "-m", "seqtool", "prepare", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "run" / "prepared").exists()
+
+
+def test_a_full_disk_is_named(corpus: Path, tmp_path: Path) -> None:
+    """A limit on the size of files stands in for a disk that is full."""
+    code = (
+        "import resource, sys; from seqtool.cli.main import main;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000));"
+        f"sys.argv = ['seqtool', 'prepare', {str(corpus)!r}, '-o', {str(tmp_path / 'run')!r}]; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 1, done.stderr
+    assert "cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,152 @@
+"""`seqtool train` as users run it: what it leaves behind, budgets, fine-tuning, and what it says."""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from command_line import run_seqtool
+from safetensors.torch import load_file, save_file
+from small_run import last_step, losses, read_metrics, run_to_end, train_command, write_corpus
+
+from seqtool.config import load_config
+from seqtool.files import RunDir, sha256_of
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, corpus: list[str]) -> tuple[RunDir, str]:
+    run = RunDir(tmp_path_factory.mktemp("trained") / "run")
+    done = run_to_end(
+        train_command(corpus, run.path, train_steps=30, train_validate_every=10, train_tensorboard="true")
+    )
+    return run, done.stderr
+
+
+def test_a_run_directory_is_complete_and_its_manifest_vouches_for_it(trained: tuple[RunDir, str]) -> None:
+    run, _ = trained
+    manifest = run.read_manifest()
+    assert set(manifest["files"]) == {"config.toml", "tokenizer.model", "model.safetensors"}
+    for name, expected in manifest["files"].items():
+        assert sha256_of(run.path / name) == expected
+    assert manifest["training"]["steps"] == 30
+    assert manifest["data"]["pairs"] > 100
+    assert {score["metric"] for score in manifest["scores"]} == {"bleu", "chrf"}
+    assert all("version:" in score["signature"] for score in manifest["scores"])
+    assert len(manifest["model"]["candidates"]) >= 2
+    assert run.report.exists()
+    assert load_config(run.config).model.d_model == 16
+
+
+def test_the_summary_tells_scores_with_signatures_and_the_next_command(trained: tuple[RunDir, str]) -> None:
+    run, said = trained
+    assert "validation bleu" in said
+    assert "nrefs:1|case:mixed" in said
+    assert f"seqtool translate -m {run.path}" in said
+
+
+def test_without_a_terminal_each_report_is_a_plain_line(trained: tuple[RunDir, str]) -> None:
+    _, said = trained
+    assert "\x1b" not in said
+    assert len([line for line in said.splitlines() if line.startswith("step ") and "tokens/s" in line]) == 30
+
+
+def test_tensorboard_files_are_written_when_asked_for(trained: tuple[RunDir, str]) -> None:
+    assert list((trained[0].path / "tensorboard").glob("events.out.tfevents.*"))
+
+
+def test_a_run_directory_translates_after_it_was_moved(trained: tuple[RunDir, str], tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(trained[0].path, moved, ignore=shutil.ignore_patterns("checkpoints", "prepared"))
+    done = run_seqtool("translate", "-m", moved, stdin=b"The man sleeps.\n\nA child.\n")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(b"\n") == 3
+
+
+def test_fine_tuning_starts_from_a_model_and_keeps_its_shape_and_tokenizer(
+    trained: tuple[RunDir, str], corpus: list[str], tmp_path: Path
+) -> None:
+    run, _ = trained
+    command = [*train_command(corpus, tmp_path / "tuned")[:-2], "--from", str(run.path)]
+    command = [
+        part for part in command if not part.startswith(("model.d_", "model.n_", "model.encoder", "model.decoder"))
+    ]
+    # every "--set" whose value was taken out goes too
+    command = [
+        part for i, part in enumerate(command) if not (part == "--set" and command[i + 1] in ("--set", "--from"))
+    ]
+    run_to_end([*command, "--steps", "5"])
+    tuned = RunDir(tmp_path / "tuned")
+    assert tuned.tokenizer.read_bytes() == run.tokenizer.read_bytes()
+    assert load_config(tuned.config).model.decoder_layers == 2
+    assert losses(tuned.path)[0][2] < losses(run.path)[0][2] - 0.5  # not from random weights
+
+
+def test_fine_tuning_with_another_shape_is_refused(
+    trained: tuple[RunDir, str], corpus: list[str], tmp_path: Path
+) -> None:
+    command = [*train_command(corpus, tmp_path / "tuned", model_d_model=32), "--from", str(trained[0].path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "model.d_model = 16" in done.stderr
+    assert "32" in done.stderr
+
+
+def test_a_time_budget_settles_the_number_of_steps_and_records_it(corpus: list[str], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    settings = {
+        "train_steps": 100000,
+        "train_validate_every": 100000,
+        "train_save_every": 100000,
+        "train_schedule": "cosine",
+    }
+    run_to_end([*train_command(corpus, run, **settings), "--minutes", "0.05"])
+    planned = RunDir(run).read_manifest()["training"]["planned_steps"]
+    assert planned == last_step(run) > 20
+    notes = [entry["text"] for entry in read_metrics(run) if entry["kind"] == "note"]
+    assert notes == [f"{planned:,} steps fit in 0.05 minutes"]
+    rates = [entry["lr"] for entry in read_metrics(run) if entry["kind"] == "train"]
+    assert rates[-1] < 0.01 * max(rates)  # the schedule reached its end
+
+
+def test_a_slice_is_held_out_where_no_validation_set_is_given(corpus: list[str], tmp_path: Path) -> None:
+    done = run_to_end(train_command(corpus[:2], tmp_path / "run", train_steps=2))
+    assert "held out for validation" in done.stderr
+    lines = (tmp_path / "run" / "valid.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 12  # a tenth of 120
+    train_sides = {line for file in corpus[:2] for line in Path(file).read_text(encoding="utf-8").splitlines()}
+    assert all(json.loads(line)["src"] in train_sides for line in lines)
+
+
+def test_a_second_training_in_the_same_folder_is_kept_out(corpus: list[str], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    handle = os.open(run / ".lock", os.O_CREAT | os.O_RDWR)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    done = subprocess.run(train_command(corpus, run), capture_output=True, text=True, check=False)
+    os.close(handle)
+    assert done.returncode == 1
+    assert "another training is at work" in done.stderr
+
+
+def test_losses_that_are_not_finite_stop_the_run_with_advice(
+    trained: tuple[RunDir, str], corpus: list[str], tmp_path: Path
+) -> None:
+    broken = RunDir(tmp_path / "broken")
+    shutil.copytree(trained[0].path, broken.path)
+    weights = load_file(broken.weights)
+    weights["encoder_norm.weight"][0] = float("nan")
+    save_file(weights, broken.weights)
+    command = [*train_command(corpus, tmp_path / "run", train_max_bad_steps=7), "--from", str(broken.path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "the last 7 steps before step 7" in done.stderr
+    assert "lower train.lr" in done.stderr
+    assert [entry["skipped"] for entry in read_metrics(tmp_path / "run")] == [1] * 6

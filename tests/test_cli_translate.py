@@ -1,0 +1,258 @@
+"""`seqtool translate` as a user runs it: bytes in, bytes out, through files, pipes, breaks and several processes."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tiny_run import make_lines, make_run
+
+from seqtool.files import RunDir
+from seqtool.translation.export import export_ctranslate2
+
+pytest.importorskip("ctranslate2")
+
+PROGRAM = [sys.executable, "-m", "seqtool", "translate"]
+
+HOSTILE = [
+    b"a man walks",
+    b"",
+    b"   \t ",
+    b"two dogs\r",
+    "she\u2028waves\u2029\x85at night".encode(),
+    b"nul\0nul",
+    b"bad \xff\xfe utf-8 \xc3",
+    b"tab\tand\x0bmore\x0c",
+    "😀 👨‍👩‍👧 שלום עולם مرحبا 你好。再见。".encode(),
+    b"the blue shirt, " * 300,
+    b"x" * 5000,
+    b"\xef\xbb\xbf",
+    b"\r",
+    b"no newline at the end",
+]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    run = make_run(tmp_path_factory.mktemp("run"), trained=True)
+    export_ctranslate2(run, "int8")
+    return run
+
+
+def translate(run: RunDir, content: bytes, *options: str, code: int = 0) -> tuple[bytes, str]:
+    """Run the command on some bytes; return what it wrote to stdout and stderr."""
+    command = [*PROGRAM, "-m", str(run.path), *options]
+    done = subprocess.run(command, input=content, capture_output=True)
+    assert done.returncode == code, done.stderr.decode()
+    return done.stdout, done.stderr.decode()
+
+
+def write_lines(path: Path, n_lines: int) -> Path:
+    path.write_text("".join(f"{line}\n" for line in make_lines(n_lines)), encoding="utf-8")
+    return path
+
+
+def test_hostile_lines_in_as_many_lines_out(run: RunDir) -> None:
+    out, err = translate(run, b"\n".join(HOSTILE))
+    lines = out.split(b"\n")
+    assert lines.pop() == b""
+    assert len(lines) == len(HOSTILE)
+    blank = [1, 2, 11, 12]
+    assert [number for number, line in enumerate(lines) if not line] == blank
+    assert lines[3] == translate(run, b"two dogs")[0].rstrip(b"\n")
+    assert all(line.decode().splitlines() in ([], [line.decode()]) for line in lines)
+    assert "line 7: not valid UTF-8" in err
+    assert "lines 9-11: longer than 64 tokens; translated in parts" in err
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"\n\n", b"she", b"she\n", b"she\n\n"])
+def test_the_last_line_counts_with_and_without_a_newline(run: RunDir, content: bytes) -> None:
+    out, _ = translate(run, content)
+    expected = content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
+    assert out.count(b"\n") == expected
+    assert out == b"" or out.endswith(b"\n")
+
+
+def test_files_pipes_and_single_bytes_give_the_same(run: RunDir, tmp_path: Path) -> None:
+    path = tmp_path / "in"
+    path.write_bytes(b"\n".join(HOSTILE))
+    expected, _ = translate(run, path.read_bytes())
+    with open(path, "rb") as file:
+        command = [*PROGRAM, "-m", str(run.path)]
+        assert subprocess.run(command, stdin=file, capture_output=True).stdout == expected
+    assert translate(run, b"", "-i", str(path))[0] == expected
+    assert translate(run, b"", "-i", str(path), "--output", str(tmp_path / "out"))[0] == b""
+    assert (tmp_path / "out").read_bytes() == expected
+    sender = f"import os\nfor byte in open({str(path)!r}, 'rb').read()[-700:]: os.write(1, bytes([byte]))"
+    single = subprocess.Popen([sys.executable, "-c", sender], stdout=subprocess.PIPE)
+    done = subprocess.run([*PROGRAM, "-m", str(run.path)], stdin=single.stdout, capture_output=True)
+    assert done.stdout == translate(run, path.read_bytes()[-700:])[0]
+
+
+def test_a_line_through_a_pipe_is_answered_at_once(run: RunDir) -> None:
+    command = [*PROGRAM, "-m", str(run.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for line in (b"a man\n", b"\n", b"two dogs\n"):
+            process.stdin.write(line)
+            process.stdin.flush()
+            answer = process.stdout.readline()
+            assert (answer == b"\n") == (line == b"\n")
+        process.stdin.close()
+        assert process.stdout.read() == b""
+    assert process.returncode == 0
+
+
+def test_a_closed_output_ends_quietly(run: RunDir, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "in", 30000)
+    script = f"{sys.executable} -m seqtool translate -m {run.path} < {path} | head -n 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-1] in ("0", "141")
+
+
+def test_an_output_that_was_killed_continues_where_it_was(run: RunDir, tmp_path: Path) -> None:
+    path, out = write_lines(tmp_path / "in", 9000), tmp_path / "out"
+    expected, _ = translate(run, path.read_bytes())
+    command = [*PROGRAM, "-m", str(run.path), "-i", str(path), "--output", str(out)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not (tmp_path / "out.partial.json").exists():
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not out.exists()
+    again = subprocess.run(command, capture_output=True, text=True)
+    assert again.returncode == 1
+    assert "--resume" in again.stderr
+    resumed = subprocess.run([*command, "--resume"], capture_output=True, text=True)
+    assert resumed.returncode == 0, resumed.stderr
+    assert out.read_bytes() == expected
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["in", "out"]
+
+
+def test_ctrl_c_exits_with_130_and_no_traceback(run: RunDir, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "in", 60000)
+    command = [*PROGRAM, "-m", str(run.path), "-i", str(path), "--output", str(tmp_path / "out")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not (tmp_path / "out.partial.json").exists():
+        time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+
+
+def test_json_and_n_best(run: RunDir) -> None:
+    content = b"a man walks\n\nthe dogs\n"
+    plain = translate(run, content)[0].decode().splitlines()
+    objects = [json.loads(line) for line in translate(run, content, "--json")[0].splitlines()]
+    assert [one["text"] for one in objects] == plain
+    assert all({"text", "score", "tokens", "alignment"} <= one.keys() for one in objects)
+    assert len(objects[0]["alignment"]) == len(objects[0]["tokens"])
+    rows = [line.split("\t") for line in translate(run, content, "--n-best", "2")[0].decode().splitlines()]
+    assert [row[0] for row in rows] == ["1", "1", "2", "3", "3"]
+    assert [row[2] for row in (rows[0], rows[2], rows[3])] == plain
+    both = [json.loads(line) for line in translate(run, content, "--json", "--n-best", "2")[0].splitlines()]
+    assert [len(one["hypotheses"]) for one in both] == [2, 1, 2]
+
+
+def test_neither_torch_nor_sacrebleu_is_imported(run: RunDir) -> None:
+    program = (
+        "import sys\n"
+        "for name in ('torch', 'sacrebleu', 'numpy', 'safetensors'): sys.modules[name] = None\n"
+        f"sys.argv = ['seqtool', 'translate', '-m', {str(run.path)!r}, '--json']\n"
+        "from seqtool.cli.main import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], input=b"a man\n" + b"dogs " * 99, capture_output=True)
+    assert done.returncode == 0
+    assert done.stdout.count(b"\n") == 2
+
+
+def test_options_that_the_engine_lacks(run: RunDir) -> None:
+    out, err = translate(run, b"a man\n", "--sample", "--seed", "4")
+    assert out.count(b"\n") == 1
+    assert "does not offer --sample, so the slower torch engine is used" in err
+    _, err = translate(run, b"a man\n", "--sample", "--engine", "ctranslate2", code=1)
+    assert err == "seqtool: error: the ctranslate2 engine does not offer --sample; use --engine torch\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--beam", "0"], 2, "--beam"),
+        (["--engine", "tensorflow"], 1, "there is no engine 'tensorflow'"),
+        (["--device", "tpu"], 1, "there is no device 'tpu'"),
+        (["--n-best", "9", "--beam", "2"], 1, "--beam 9"),
+        (["--resume"], 1, "name it with --output FILE"),
+        (["-i", "/no/such/file"], 1, "no such file"),
+        (["--ban", "Donaudampfschiff"], 1, "not one token"),
+        (["--output", "/dev"], 1, "is a folder"),
+    ],
+    ids=str,
+)
+def test_wrong_usage_is_one_message(run: RunDir, options: list[str], code: int, message: str) -> None:
+    out, err = translate(run, b"a man\n", *options, code=code)
+    assert out == b""
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_a_terminal_sees_the_progress_of_a_file(run: RunDir, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "in", 6000)
+    terminal, side = pty.openpty()
+    command = [*PROGRAM, "-m", str(run.path), "-i", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=side) as process:
+        os.close(side)
+        seen = b""
+        while process.poll() is None:
+            seen += read_terminal(terminal)
+        seen += read_terminal(terminal)
+    os.close(terminal)
+    assert process.returncode == 0
+    assert "lines/s" in seen.decode()
+    assert "left" in seen.decode()
+
+
+def read_terminal(handle: int) -> bytes:
+    try:
+        return os.read(handle, 4096)
+    except OSError:  # the other side is closed
+        return b""
+
+
+def test_several_processes_share_a_file_and_join_it_in_order(run: RunDir, tmp_path: Path) -> None:
+    path, out = write_lines(tmp_path / "in", 9000), tmp_path / "out"
+    (tmp_path / "out.part-1-of-2.done").write_text("left over from another run")
+    expected, _ = translate(run, path.read_bytes())
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = ["-m", "seqtool", "translate", "-m", str(run.path), "-i", str(path), "--output", str(out)]
+    done = subprocess.run([*launcher, *command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert out.read_bytes() == expected
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["in", "out"]
+
+
+def test_memory_does_not_grow_with_the_input(run: RunDir) -> None:
+    program = (
+        "import resource, subprocess, sys\n"
+        "command = [sys.executable, '-m', 'seqtool', 'translate', '-m', sys.argv[1]]\n"
+        "yes = subprocess.Popen(f\"yes 'a man walks' | head -n {sys.argv[2]}\", shell=True, stdout=subprocess.PIPE)\n"
+        "done = subprocess.run(command, stdin=yes.stdout, stdout=subprocess.PIPE)\n"
+        "assert done.returncode == 0\n"
+        "print(done.stdout.count(b'\\n'), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
+    )
+    peaks = []
+    for n_lines in (20_000, 300_000):
+        command = [sys.executable, "-c", program, str(run.path), str(n_lines)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        count, peak = map(int, done.stdout.split())
+        assert count == n_lines
+        peaks.append(peak)
+    assert peaks[1] < peaks[0] + 20_000  # kilobytes

@@ -1,0 +1,184 @@
+"""The ctranslate2 engine gives what the torch engine gives, and the same for a line in any company."""
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tiny_run import make_lines, make_run
+
+from seqtool.errors import SeqtoolError
+from seqtool.files import RunDir
+from seqtool.translation.engine import SearchOptions
+from seqtool.translation.engines.ct2_engine import CTranslate2Engine, batches
+from seqtool.translation.export import export_ctranslate2
+from seqtool.translation.translator import Translator
+
+pytest.importorskip("ctranslate2")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    """A trained model in float32."""
+    run = make_run(tmp_path_factory.mktemp("run"), trained=True)
+    export_ctranslate2(run, "float32")
+    return run
+
+
+@pytest.fixture(scope="module")
+def quantized(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    """The same model in int8."""
+    run = make_run(tmp_path_factory.mktemp("quantized"), trained=True)
+    export_ctranslate2(run, "int8")
+    return run
+
+
+def test_lines_of_one_length_share_a_batch_longest_first() -> None:
+    sources = [[5] * length for length in (3, 1, 3, 2, 3, 3)]
+    assert list(batches(sources, [()] * 6, range(6), batch_tokens=100)) == [[0, 2, 4, 5], [3], [1]]
+    assert list(batches(sources, [()] * 6, range(6), batch_tokens=8)) == [[0, 2], [4, 5], [3], [1]]
+    assert list(batches([[5], [5], [5]], [[6], [], [6]], range(3), batch_tokens=100)) == [[0, 2], [1]]
+
+
+@pytest.mark.parametrize("name", ["run", "quantized"])
+def test_batching_never_changes_a_translation(name: str, request: pytest.FixtureRequest) -> None:
+    translator = Translator.load(request.getfixturevalue(name).path, engine="ctranslate2")
+    lines = make_lines(150 if name == "run" else 1000)
+    together = translator.translate(lines)
+    alone = [translator.translate([line])[0] for line in lines]
+    assert [one.text for one in together] == [one.text for one in alone]
+    if name == "quantized":  # int8 is exact to the last bit
+        assert [one.score for one in together] == [one.score for one in alone]
+    for size in (7, 64):
+        slices = [translator.translate(lines[start : start + size]) for start in range(0, len(lines), size)]
+        assert [one.text for part in slices for one in part] == [one.text for one in together]
+    order = random.Random(1).sample(range(len(lines)), len(lines))
+    shuffled = translator.translate([lines[index] for index in order])
+    assert [one.text for one in shuffled] == [together[index].text for index in order]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"beam": 1}, {"beam": 5, "length_penalty": 0.0}, {"beam": 4, "length_penalty": 2.0}, {"patience": 2.0}],
+    ids=str,
+)
+def test_float32_gives_what_torch_gives(run: RunDir, options: dict[str, float]) -> None:
+    lines = make_lines(200, seed=2)
+    ours = Translator.load(run.path, engine="torch").translate(lines, **options)
+    theirs = Translator.load(run.path, engine="ctranslate2").translate(lines, **options)
+    same = [(a, b) for a, b in zip(ours, theirs, strict=True) if a.text == b.text]
+    assert len(same) >= 198
+    assert all(abs(a.score - b.score) < 1e-4 for a, b in same)
+
+
+def test_a_prefix_counts_as_in_torch(run: RunDir) -> None:
+    lines = make_lines(60, seed=3)
+    prefixes = ["ein Mann", "", "zwei"] * 20
+    ours = Translator.load(run.path, engine="torch").translate(lines, prefixes=prefixes)
+    theirs = Translator.load(run.path, engine="ctranslate2").translate(lines, prefixes=prefixes)
+    assert all(one.text.startswith(prefix) for one, prefix in zip(theirs, prefixes, strict=True))
+    same = [(a, b) for a, b in zip(ours, theirs, strict=True) if a.text == b.text]
+    assert len(same) >= 54  # ctranslate2 lets few translations end with their prefix
+    assert all(abs(a.log_prob - b.log_prob) < 1e-4 for a, b in [(a.hypotheses[0], b.hypotheses[0]) for a, b in same])
+
+
+def test_n_best_scores_are_those_of_scoring(run: RunDir) -> None:
+    translator = Translator.load(run.path, engine="ctranslate2")
+    lines = make_lines(40, seed=4)
+    options = translator.make_options(beam=4, n_best=4, token_scores=True)
+    for hypotheses in translator.engine.translate(translator.tokenizers.source.encode_batch(lines), options):
+        for one in hypotheses:
+            assert one.token_scores is not None
+            assert len(one.token_scores) == len(one.ids) + 1
+            assert sum(one.token_scores) == pytest.approx(one.log_prob, abs=1e-4)
+        scores = [one.score for one in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_alignment_is_that_of_torch(run: RunDir) -> None:
+    lines = make_lines(40, seed=5)
+    ours = Translator.load(run.path, engine="torch").translate(lines, attention=True)
+    theirs = Translator.load(run.path, engine="ctranslate2").translate(lines, attention=True)
+    same = [(a, b) for a, b in zip(ours, theirs, strict=True) if a.text == b.text]
+    assert len(same) >= 39
+    assert all(a.alignment == b.alignment and len(b.alignment or []) == len(b.tokens) for a, b in same)
+
+
+def test_banned_words_and_repeated_phrases_do_not_appear(run: RunDir) -> None:
+    translator = Translator.load(run.path, engine="ctranslate2")
+    lines = make_lines(60, seed=6)
+    plain = translator.translate(lines)
+    word = max((token for one in plain for token in one.tokens), key=[t for one in plain for t in one.tokens].count)
+    assert all(word not in one.tokens for one in translator.translate(lines, banned=[word]))
+    for one in translator.translate(lines, no_repeat_ngram=2):
+        pairs = list(zip(one.tokens, one.tokens[1:], strict=False))
+        assert len(pairs) == len(set(pairs))
+
+
+def test_what_it_cannot_do_is_named(run: RunDir) -> None:
+    translator = Translator.load(run.path, engine="ctranslate2")
+    for options, name in (
+        ({"sample": True}, "--sample"),
+        ({"coverage_penalty": 0.2}, "--coverage-penalty"),
+        ({"beam": 4, "diverse_groups": 2}, "--diverse-groups"),
+        ({"required": [7]}, "--require"),
+        ({"max_length_ratio": 100.0}, "--max-length-ratio"),
+    ):
+        with pytest.raises(SeqtoolError, match=name):
+            translator.translate(make_lines(1, longest=40, seed=8), **options)
+    with pytest.raises(SeqtoolError, match="takes one model, not an ensemble"):
+        Translator.load([run.path, run.path], engine="ctranslate2")
+
+
+def test_auto_takes_it_where_it_is_able_and_torch_otherwise(run: RunDir, tmp_path: Path) -> None:
+    notes: list[str] = []
+    translator = Translator.load(run.path, notify=notes.append)
+    assert isinstance(translator.engine, CTranslate2Engine)
+    assert notes == []
+    sampled = translator.translate(["A man"], sample=True, seed=3)[0].text
+    assert sampled == Translator.load(run.path, engine="torch").translate(["A man"], sample=True, seed=3)[0].text
+    assert notes == ["the ctranslate2 engine does not offer --sample, so the slower torch engine is used"]
+    assert Translator.load([run.path, run.path]).engine.name == "torch"
+    assert Translator.load(make_run(tmp_path / "fresh").path, notify=notes.append).engine.name == "torch"
+    assert len(notes) == 1
+
+
+def test_an_export_of_other_weights_is_not_used(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    export_ctranslate2(run, "int8")
+    make_run(tmp_path / "run", seed=5)
+    notes: list[str] = []
+    assert Translator.load(run.path, notify=notes.append).engine.name == "torch"
+    assert "was not made from the present model.safetensors" in notes[0]
+    assert "seqtool export" in notes[0]
+    with pytest.raises(SeqtoolError, match="was not made from the present"):
+        Translator.load(run.path, engine="ctranslate2")
+
+
+def test_a_damaged_export_is_an_error_with_a_cure(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    export_ctranslate2(run, "int8", check=False)
+    model = run.ctranslate2 / "model.bin"
+    model.write_bytes(model.read_bytes()[:100])
+    with pytest.raises(SeqtoolError, match=r"cannot load this model .* 'seqtool export'"):
+        Translator.load(run.path, engine="ctranslate2")
+
+
+def test_translating_imports_neither_torch_nor_numpy(quantized: RunDir) -> None:
+    program = (
+        "import sys\n"
+        "for name in ('torch', 'numpy', 'sacrebleu', 'safetensors', 'rich.progress'): sys.modules[name] = None\n"
+        "from seqtool import Translator\n"
+        f"translator = Translator.load({str(quantized.path)!r})\n"
+        "print(translator.engine.name, len(translator.translate(['A man walks.', '', 'x' * 500])))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("ctranslate2 3\n", "")
+
+
+def test_options_reach_the_engine_unchanged(run: RunDir) -> None:
+    translator = Translator.load(run.path, engine="ctranslate2")
+    options = translator.make_options(beam=2, n_best=2)
+    assert options == SearchOptions(beam=2, n_best=2)
+    assert [len(one.hypotheses) for one in translator.translate(["A man"], beam=2, n_best=2)] == [2]

@@ -1,0 +1,85 @@
+"""Several workers under a real torchrun, with gloo: the same losses as one process, and a killed worker is survived."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from small_run import assert_same_run, losses, read_metrics, run_to_end, train_command, write_corpus
+
+# Dropout draws differ with the split of a batch over workers, so it is off where one process is compared with two.
+QUIET = {
+    "model_dropout": 0.0,
+    "model_word_dropout": 0.0,
+    "train_steps": 30,
+    "train_validate_every": 30,
+    "train_threads": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+def torchrun(command: list[str], restarts: int = 0) -> list[str]:
+    """Return a train command as torchrun starts it with two workers."""
+    flags = ["--standalone", "--nproc-per-node", "2", "--max-restarts", str(restarts), "--monitor-interval", "0.1"]
+    assert command[1:3] == ["-m", "seqtool"]
+    return [sys.executable, "-m", "torch.distributed.run", *flags, "-m", "seqtool", *command[3:]]
+
+
+def test_two_workers_give_the_losses_of_one_process(tmp_path: Path, corpus: list[str]) -> None:
+    settings = {**QUIET, "train_steps": 50}
+    run_to_end(train_command(corpus, tmp_path / "one", **settings))
+    run_to_end(torchrun(train_command(corpus, tmp_path / "two", **settings)))
+    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
+    assert [entry[:2] for entry in one] == [entry[:2] for entry in two]
+    assert len([entry for entry in one if entry[0] == "train"]) == 50
+    worst = max(abs(a[2] - b[2]) for a, b in zip(one, two, strict=True))
+    assert worst < 1e-5
+    seen = [
+        [entry["seen_tokens"] for entry in read_metrics(tmp_path / name) if "seen_tokens" in entry]
+        for name in ("one", "two")
+    ]
+    assert seen[0] == seen[1]
+
+
+def test_sharing_out_the_optimizer_changes_nothing(tmp_path: Path, corpus: list[str]) -> None:
+    settings = {**QUIET, "model_dropout": 0.2, "train_steps": 10, "train_validate_every": 10}
+    for shard in ("none", "optimizer"):
+        run_to_end(torchrun(train_command(corpus, tmp_path / shard, **settings, train_shard=shard)))
+    assert_same_run(tmp_path / "optimizer", tmp_path / "none")
+    names = [sorted((tmp_path / shard / "checkpoints").glob("step-*"))[-1] for shard in ("none", "optimizer")]
+    for file in ("model", "ema", "optimizer"):
+        contents = [(name / f"{file}.safetensors").read_bytes() for name in names]
+        assert contents[0] == contents[1], file
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[int]:
+    """Return the process ids of the workers that a torchrun has started."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return [int(pid) for pid in children.read_text().split()] if children.exists() else []
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the workers through /proc")
+def test_a_killed_worker_is_restarted_and_the_run_ends_as_the_undisturbed_one(
+    tmp_path: Path, corpus: list[str]
+) -> None:
+    settings = {**QUIET, "model_dropout": 0.2, "train_save_every": 5}
+    run_to_end(torchrun(train_command(corpus, tmp_path / "calm", **settings)))
+    command = torchrun(train_command(corpus, tmp_path / "run", **settings), restarts=2)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while len(read_metrics(tmp_path / "run")) < 12 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(workers_of(process)[-1], signal.SIGKILL)
+    _, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors
+    assert "continuing at step" in errors
+    assert losses(tmp_path / "run") == losses(tmp_path / "calm")
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("run", "calm")]
+    assert weights[0] == weights[1]

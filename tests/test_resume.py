@@ -1,0 +1,113 @@
+"""A run that is stopped at any moment and started again gives what the undisturbed run gives, bit for bit."""
+
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from small_run import (
+    assert_same_run,
+    last_step,
+    losses,
+    read_metrics,
+    run_to_end,
+    start,
+    stop,
+    train_command,
+    wait_for_step,
+    write_corpus,
+)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, corpus: list[str]) -> Path:
+    run = tmp_path_factory.mktemp("undisturbed") / "run"
+    run_to_end(train_command(corpus, run))
+    return run
+
+
+def test_a_run_killed_again_and_again_ends_as_the_undisturbed_one(
+    tmp_path: Path, corpus: list[str], undisturbed: Path
+) -> None:
+    run = tmp_path / "run"
+    for step in (7, 17, 28):  # inside an accumulation window of saves, after a validation, before another
+        process = start(train_command(corpus, run))
+        assert wait_for_step(run, step, process)
+        assert stop(process, signal.SIGKILL)[0] == -signal.SIGKILL
+    run_to_end(train_command(corpus, run))
+    assert_same_run(run, undisturbed)
+
+
+def test_sigterm_saves_at_once_and_the_run_ends_as_the_undisturbed_one(
+    tmp_path: Path, corpus: list[str], undisturbed: Path
+) -> None:
+    run = tmp_path / "run"
+    process = start(train_command(corpus, run, train_save_every=1000))
+    assert wait_for_step(run, 10, process)
+    code, errors = stop(process, signal.SIGTERM)
+    assert code == 130
+    assert "everything is saved" in errors
+    saved = [path.name for path in (run / "checkpoints").glob("step-*")]
+    assert saved == [f"step-{last_step(run):09d}"]
+    run_to_end(train_command(corpus, run, train_save_every=1000))
+    assert losses(run) == losses(undisturbed)
+
+
+def test_a_damaged_checkpoint_is_told_and_the_one_before_is_used(
+    tmp_path: Path, corpus: list[str], undisturbed: Path
+) -> None:
+    run = tmp_path / "run"
+    process = start(train_command(corpus, run))
+    assert wait_for_step(run, 20, process)
+    stop(process, signal.SIGTERM)
+    checkpoints = sorted((run / "checkpoints").glob("step-*"))
+    weights = checkpoints[-1] / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[len(content) // 2] ^= 1
+    weights.write_bytes(bytes(content))
+    done = run_to_end(train_command(corpus, run))
+    assert f"{checkpoints[-1].name}: damaged checkpoint" in done.stderr
+    assert f"continuing at step {int(checkpoints[-2].name.split('-')[1])}" in done.stderr
+    assert_same_run(run, undisturbed)
+
+
+def test_a_finished_run_says_so_and_a_larger_budget_continues_it(
+    tmp_path: Path, corpus: list[str], undisturbed: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(undisturbed, run)
+    before = (run / "model.safetensors").stat().st_mtime_ns
+    done = run_to_end(train_command(corpus, run))
+    assert "this run is finished: 36 steps are done" in done.stderr
+    assert (run / "model.safetensors").stat().st_mtime_ns == before
+    run_to_end(train_command(corpus, run, train_steps=40))
+    assert last_step(run) == 40
+    assert losses(run)[: len(losses(undisturbed))] == losses(undisturbed)
+
+
+def test_changed_settings_or_corpus_are_named_with_what_to_do(
+    tmp_path: Path, corpus: list[str], undisturbed: Path
+) -> None:
+    import subprocess
+
+    run = tmp_path / "run"
+    shutil.copytree(undisturbed, run)
+    done = subprocess.run(train_command(corpus, run, model_dropout=0.3), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "model.dropout was 0.2 and is now 0.3" in done.stderr
+    assert "--fresh" in done.stderr
+    other = write_corpus(tmp_path, pairs=110)
+    done = subprocess.run(train_command(other, run), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "--fresh" in done.stderr
+    assert losses(run) == losses(undisturbed)
+
+
+def test_no_step_is_reported_twice(undisturbed: Path) -> None:
+    steps = [entry["step"] for entry in read_metrics(undisturbed) if entry["kind"] == "train"]
+    assert steps == list(range(1, 37))

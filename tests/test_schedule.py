@@ -1,0 +1,46 @@
+"""The learning rate against values worked out by hand."""
+
+import math
+
+import pytest
+
+from seqtool.config import TrainConfig
+from seqtool.training.schedule import learning_rate
+
+
+def rate(step: int, schedule: str, total: int = 10_000, lr: float = 1.0, warmup: int = 4000) -> float:
+    return learning_rate(step, TrainConfig(schedule=schedule, lr=lr, warmup=warmup), d_model=512, total_steps=total)
+
+
+def test_the_papers_formula_gives_the_papers_values() -> None:
+    # d_model^-0.5 = 512^-0.5 = 0.0441942; warmup^-1.5 = 4000^-1.5 = 3.95285e-6
+    assert rate(1, "paper") == pytest.approx(0.0441942 * 3.95285e-6, rel=1e-5)  # 1.74693e-7
+    assert rate(2000, "paper") == pytest.approx(0.0441942 * 2000 * 3.95285e-6, rel=1e-5)  # 3.49386e-4
+    assert rate(4000, "paper") == pytest.approx(0.0441942 * 0.0158114, rel=1e-5)  # the peak, 6.98771e-4
+    assert rate(16000, "paper") == pytest.approx(0.0441942 * 0.00790569, rel=1e-5)  # half of it at four times the step
+
+
+def test_inverse_square_root_rises_linearly_then_halves_at_four_times_the_warmup() -> None:
+    assert rate(1000, "inverse_sqrt") == pytest.approx(0.25)
+    assert rate(4000, "inverse_sqrt") == pytest.approx(1.0)
+    assert rate(16000, "inverse_sqrt") == pytest.approx(0.5)
+
+
+def test_cosine_is_half_at_the_middle_and_zero_at_the_end() -> None:
+    assert rate(4000, "cosine") == pytest.approx(1.0)
+    assert rate(7000, "cosine") == pytest.approx(0.5)
+    assert rate(5500, "cosine") == pytest.approx(0.5 * (1 + math.sqrt(0.5)))  # a quarter of the way: cos(pi / 4)
+    assert rate(10_000, "cosine") == pytest.approx(0.0, abs=1e-12)
+    assert rate(12_000, "cosine") == pytest.approx(0.0, abs=1e-12)
+
+
+def test_linear_falls_evenly_and_constant_stays() -> None:
+    assert rate(7000, "linear") == pytest.approx(0.5)
+    assert rate(10_000, "linear") == 0.0
+    assert rate(2000, "constant") == pytest.approx(0.5)
+    assert rate(9999, "constant") == 1.0
+
+
+def test_without_warmup_the_first_step_has_the_full_rate() -> None:
+    assert rate(1, "constant", warmup=0) == 1.0
+    assert rate(1, "inverse_sqrt", warmup=0) == 1.0

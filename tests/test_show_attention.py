@@ -1,0 +1,52 @@
+"""seqtool translate --show-attention: the translation stays as it is, and the first line's attention is drawn."""
+
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from synthetic_run import make_run
+
+from seqtool.files import RunDir
+
+LINES = "\nThe child has seen the dog.\nMy sister has found it.\n"
+
+
+def run_translate(*arguments: object, lines: str = LINES) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "seqtool", "translate", "--engine", "torch", "--beam", "1", *map(str, arguments)]
+    return subprocess.run(command, input=lines, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    return make_run(tmp_path_factory.mktemp("attention") / "run")
+
+
+def test_the_map_of_the_first_line_is_written_and_the_output_is_the_same(run: RunDir, tmp_path: Path) -> None:
+    picture = tmp_path / "map.svg"
+    plain = run_translate("-m", run.path)
+    found = run_translate("-m", run.path, "--show-attention", picture)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout == plain.stdout
+    assert found.stdout.count("\n") == 3
+    texts = [text.text for text in ElementTree.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}text")]
+    first_line = "".join(text or "" for text in texts)
+    assert "▁The" in first_line
+    assert "▁sister" not in first_line
+
+
+def test_a_dash_draws_with_characters_on_stderr(run: RunDir) -> None:
+    found = run_translate("-m", run.path, "--show-attention", "-")
+    assert found.returncode == 0, found.stderr
+    assert "│" in found.stderr
+    assert "│" not in found.stdout
+
+
+def test_what_cannot_be_drawn_is_a_clear_error(run: RunDir, tmp_path: Path) -> None:
+    found = run_translate("-m", run.path, "--show-attention", tmp_path / "none" / "map.svg")
+    assert (found.returncode, found.stdout) == (1, "")
+    assert "folder that exists" in found.stderr
+    found = run_translate("-m", run.path, "--show-attention", "-", lines="\n")
+    assert found.returncode == 1
+    assert "there is no line to draw" in found.stderr

@@ -1,0 +1,108 @@
+"""Blocks of lines through the translator: order, notes by line number, memory of earlier lines, output that resumes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from fake_engine import ReversingEngine, make_tokenizers
+
+from seqtool.errors import SeqtoolError
+from seqtool.translation.output import FileSink, StreamSink
+from seqtool.translation.stream import LineTranslator, json_form, n_best_form, translate_blocks
+from seqtool.translation.translator import Translator
+
+BLOCKS = [[b"A man walks.", b"", b"in the park"], [b"she", b"A man walks."], [b"Hunde", b" "]]
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    return Translator(make_tokenizers(tmp_path_factory.mktemp("tokenizer")), ReversingEngine(), max_tokens=40)
+
+
+def make_worker(translator: Translator, notes: list[str] | None = None) -> LineTranslator:
+    return LineTranslator(translator, {}, notify=(notes if notes is not None else []).append)
+
+
+def translate_all(translator: Translator, path: Path) -> bytes:
+    """Return the translation of BLOCKS, made without a break."""
+    sink = FileSink(path, "f")
+    translate_blocks(make_worker(translator), BLOCKS, sink)
+    sink.finish()
+    return path.read_bytes()
+
+
+def test_problems_are_named_by_line_number(translator: Translator) -> None:
+    notes: list[str] = []
+    worker = make_worker(translator, notes)
+    worker.translate([b"ok", b"b\xffd", b"A man walks. " * 20], 11)
+    worker.translate([b"b\xffd", b"ok"], 14)
+    assert notes == [
+        "line 12: not valid UTF-8; the bad bytes were read as U+FFFD",
+        "line 13: longer than 40 tokens; translated in parts",
+        "line 14: not valid UTF-8; the bad bytes were read as U+FFFD",
+    ]
+    assert (worker.summary.n_lines, worker.summary.n_invalid, worker.summary.n_split) == (5, 2, 1)
+
+
+def test_a_line_of_an_earlier_block_is_not_translated_again(translator: Translator) -> None:
+    engine = translator.engine
+    assert isinstance(engine, ReversingEngine)
+    worker = make_worker(translator)
+    first = worker.translate([b"she", b"Hunde"], 1)
+    calls = len(engine.calls)
+    assert worker.translate([b"Hunde", b"she"], 3) == first[::-1]
+    assert len(engine.calls) == calls
+
+
+def test_forms_hold_line_numbers_scores_and_objects(translator: Translator) -> None:
+    listed = LineTranslator(translator, {"n_best": 2}, n_best_form).translate([b"she", b""], 7)
+    assert [line.split(b"\t")[:2] for line in listed[0].splitlines()] == [[b"7", b"-1.000000"]] * 2
+    assert listed[1] == b"8\t0.000000\t\n"
+    worker = LineTranslator(translator, {"attention": True}, json_form(1))
+    objects = [json.loads(line) for line in worker.translate([b"A man", b""], 1)]
+    assert objects[0].keys() == {"text", "score", "tokens", "alignment", "source_tokens"}
+    assert len(objects[0]["alignment"]) == len(objects[0]["tokens"])
+    assert objects[1]["text"] == ""
+    assert objects[1]["alignment"] == []
+
+
+def test_an_interrupted_file_is_continued_and_the_same(translator: Translator, tmp_path: Path) -> None:
+    expected = translate_all(translator, tmp_path / "whole")
+    path = tmp_path / "out"
+    sink = FileSink(path, "f")
+    translate_blocks(make_worker(translator), BLOCKS[:2], sink)
+    sink.close()
+    with open(sink.partial, "ab") as file:
+        file.write(b"half a li")  # what a kill may leave behind the last state
+    assert not path.exists()
+    with pytest.raises(SeqtoolError, match="holds 5 lines of an interrupted translation; continue it with --resume"):
+        FileSink(path, "f")
+    engine = translator.engine
+    assert isinstance(engine, ReversingEngine)
+    before = sum(engine.calls)
+    sink = FileSink(path, "f", resume=True)
+    translate_blocks(make_worker(translator), BLOCKS, sink)
+    sink.finish()
+    assert path.read_bytes() == expected
+    assert sum(engine.calls) - before == 1  # only the one line that was not done
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["out", "whole"]
+
+
+def test_another_input_or_option_cannot_continue_a_file(translator: Translator, tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    sink = FileSink(path, "f")
+    translate_blocks(make_worker(translator), BLOCKS[:2], sink)
+    sink.close()
+    with pytest.raises(SeqtoolError, match="another model or other options"):
+        FileSink(path, "g", resume=True)
+    with pytest.raises(SeqtoolError, match="input has changed"):
+        translate_blocks(make_worker(translator), [BLOCKS[0], [b"other"]], FileSink(path, "f", resume=True))
+    shorter = FileSink(path, "f", resume=True)
+    translate_blocks(make_worker(translator), BLOCKS[:1], shorter)
+    with pytest.raises(SeqtoolError, match="input is shorter"):
+        shorter.finish()
+
+
+def test_a_full_disk_is_an_error_that_keeps_what_is_done(translator: Translator) -> None:
+    with open("/dev/full", "wb", buffering=0) as full, pytest.raises(SeqtoolError, match="No space left"):
+        translate_blocks(make_worker(translator), BLOCKS, StreamSink(full))

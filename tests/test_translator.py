@@ -1,0 +1,146 @@
+"""Text in, text out: blank, odd and over-long lines, duplicates, prefixes, the guard, and the choice of engine."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_engine import ListedEngine, ReversingEngine, make_tokenizers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seqtool.corpus.tokenizer import TokenizerPair
+from seqtool.errors import SeqtoolError
+from seqtool.translation.engine import Engine, SearchOptions
+from seqtool.translation.translator import Translator
+
+
+@pytest.fixture(scope="module")
+def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> TokenizerPair:
+    return make_tokenizers(tmp_path_factory.mktemp("tokenizer"))
+
+
+def make_translator(tokenizers: TokenizerPair, engine: Engine | None = None, **settings: Any) -> Translator:
+    return Translator(tokenizers, engine or ReversingEngine(), **settings)
+
+
+def backwards(tokenizers: TokenizerPair, text: str) -> str:
+    return tokenizers.target.decode(list(reversed(tokenizers.source.encode(text)))).strip()
+
+
+def test_each_line_gets_its_own_translation_in_order(tokenizers: TokenizerPair) -> None:
+    sources = ["A man walks.", "", "Zwei Hunde", " \t ", "A man walks.", "in the park"]
+    found = make_translator(tokenizers).translate(sources)
+    assert [one.text for one in found] == [backwards(tokenizers, text) if text.strip() else "" for text in sources]
+    assert found[1].score == 0.0
+    assert found[1].tokens == []
+
+
+def test_the_same_line_is_translated_once(tokenizers: TokenizerPair) -> None:
+    engine = ReversingEngine()
+    make_translator(tokenizers, engine).translate(["A man"] * 50 + ["she"] * 50)
+    assert sum(engine.calls) == 2
+
+
+def test_an_over_long_line_is_translated_in_parts_and_joined(tokenizers: TokenizerPair) -> None:
+    text = "A man walks in the park. Who is she? Zwei Hunde spielen im Schnee!"
+    limit = max(
+        len(ids)
+        for ids in tokenizers.source.encode_batch(["A man walks in the park.", "Zwei Hunde spielen im Schnee!"])
+    )
+    found = make_translator(tokenizers, max_tokens=limit).translate([text], attention=True)[0]
+    parts = ["A man walks in the park.", "Who is she?", "Zwei Hunde spielen im Schnee!"]
+    assert found.text == " ".join(backwards(tokenizers, part) for part in parts)
+    assert found.n_parts == 3
+    assert found.source_tokens == [
+        piece for part in parts for piece in tokenizers.source.pieces(tokenizers.source.encode(part))
+    ]
+    assert found.alignment is not None
+    assert all(found.source_tokens[src] == found.tokens[tgt] for src, tgt in found.alignment)
+    assert [tgt for _, tgt in found.alignment] == list(range(len(found.tokens)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(sources=st.lists(st.text(max_size=40), max_size=8))
+def test_any_text_gives_one_line(tokenizers: TokenizerPair, sources: list[str]) -> None:
+    found = make_translator(tokenizers, max_tokens=16).translate(sources)
+    assert len(found) == len(sources)
+    for source, one in zip(sources, found, strict=True):
+        assert one.text.splitlines() in ([], [one.text])
+        assert "\0" not in one.text
+        if not source.strip():
+            assert one.text == ""
+
+
+def test_a_prefix_begins_the_translation_of_its_line_only(tokenizers: TokenizerPair) -> None:
+    found = make_translator(tokenizers).translate(["A man", "she", ""], prefixes=["Zwei", "", "Hunde"])
+    assert found[0].text.startswith("Zwei")
+    assert found[1].text == backwards(tokenizers, "she")
+    assert found[2].text == ""
+    with pytest.raises(SeqtoolError, match="2 sources but 1 prefixes"):
+        make_translator(tokenizers).translate(["a", "b"], prefixes=["x"])
+
+
+def test_an_empty_or_looping_hypothesis_gives_way_to_the_next_best(tokenizers: TokenizerPair) -> None:
+    engine = ListedEngine(tokenizers.target, ["", "she she " * 20, "Zwei Hunde", "park"])
+    found = make_translator(tokenizers, engine).translate(["A man walks.", ""], beam=4)
+    assert [one.text for one in found] == ["Zwei Hunde", ""]
+    assert [one.n_replaced for one in found] == [1, 0]
+    listed = make_translator(tokenizers, engine).translate(["A man walks."], beam=4, n_best=2)[0]
+    assert listed.text == "Zwei Hunde"
+
+
+def test_a_line_without_any_good_hypothesis_is_told(tokenizers: TokenizerPair) -> None:
+    engine = ListedEngine(tokenizers.target, ["", "she " * 40])
+    found = make_translator(tokenizers, engine).translate(["A man walks."], beam=2)[0]
+    assert (found.text, found.n_replaced, found.n_doubtful) == ("", 0, 1)
+
+
+def test_unknown_options_and_a_bare_text_are_refused(tokenizers: TokenizerPair) -> None:
+    translator = make_translator(tokenizers)
+    with pytest.raises(SeqtoolError, match="no search option 'beem'; did you mean 'beam'"):
+        translator.translate(["a"], beem=3)
+    with pytest.raises(SeqtoolError, match=r"translate\(\[text\]\)"):
+        translator.translate("a")
+    with pytest.raises(SeqtoolError, match="--sample"):
+        translator.translate(["a"], top_k=3)
+
+
+def test_words_are_banned_in_every_form_they_have_as_one_token(tokenizers: TokenizerPair) -> None:
+    translator = make_translator(tokenizers)
+    pieces = [piece for piece in tokenizers.target.piece_list if piece.startswith("▁") and len(piece) > 2]
+    word = pieces[0].removeprefix("▁")
+    assert pieces[0] in tokenizers.target.pieces(translator.make_options(banned=[word]).banned)
+    with pytest.raises(SeqtoolError, match="not one token"):
+        translator.make_options(banned=["Unbekanntes"])
+
+
+class LimitedEngine(ReversingEngine):
+    name = "limited"
+
+    def unsupported(self, options: SearchOptions) -> list[str]:
+        return ["--sample"] if options.sample else []
+
+
+def test_an_engine_that_is_not_able_gives_way_and_says_so_once(tokenizers: TokenizerPair) -> None:
+    notes: list[str] = []
+    first, second = LimitedEngine(), ReversingEngine()
+    translator = make_translator(tokenizers, first, fallback=lambda: second, notify=notes.append)
+    for _ in range(2):
+        translator.translate(["A man"], sample=True)
+    translator.translate(["A man"])
+    assert (len(first.calls), len(second.calls), len(notes)) == (1, 2, 1)
+    assert "--sample" in notes[0]
+
+
+def test_an_engine_that_was_asked_for_says_what_it_cannot_do(tokenizers: TokenizerPair) -> None:
+    with pytest.raises(SeqtoolError, match="limited engine does not offer --sample"):
+        make_translator(tokenizers, LimitedEngine()).translate(["A man"], sample=True)
+
+
+def test_a_model_folder_is_asked_for_by_name(tmp_path: Path) -> None:
+    with pytest.raises(SeqtoolError, match="no such model folder"):
+        Translator.load(tmp_path / "none")
+    with pytest.raises(SeqtoolError, match="no engine 'ctranslate'; did you mean 'ctranslate2'"):
+        Translator.load(tmp_path, engine="ctranslate")
+    with pytest.raises(SeqtoolError, match="no model is given"):
+        Translator.load([])

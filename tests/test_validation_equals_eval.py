@@ -1,0 +1,85 @@
+"""One decoder, one scorer: what training logs is what `seqtool eval` finds for the same weights, digit for digit."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_run import read_metrics, run_to_end, train_command, write_corpus
+
+from seqtool.files import RunDir
+
+SETTINGS = {  # enough to say a few words rightly
+    "train_steps": 120,
+    "train_validate_every": 40,
+    "train_save_every": 40,
+    "train_batch_tokens": 1024,
+    "train_micro_tokens": 1024,
+    "train_valid_beam": 2,
+    "decode_beam": 3,
+    "model_d_model": 32,
+    "model_dropout": 0.0,
+    "model_word_dropout": 0.0,
+    "tokenizer_bpe_dropout": 0.0,
+}
+
+
+def run_eval(model: Path, corpus: Path, *options: object) -> dict[str, Any]:
+    files = [str(corpus / "valid.en"), str(corpus / "valid.de")]
+    command = [sys.executable, "-m", "seqtool", "eval", "-m", str(model), *files, "--engine", "torch", "--json"]
+    done = subprocess.run([*command, *map(str, options)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    run_to_end(train_command(write_corpus(folder), folder / "run", **SETTINGS))
+    return folder
+
+
+def test_the_logged_validation_score_equals_eval_of_that_checkpoint(corpus: Path, tmp_path: Path) -> None:
+    from seqtool.model.loading import save_weights
+    from seqtool.training.checkpoint import read_checkpoint
+    from seqtool.training.trainer import best_folder
+
+    run = RunDir(corpus / "run")
+    checkpoint = read_checkpoint(best_folder(run))
+    for file in (run.config, run.tokenizer):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    save_weights(checkpoint.tensors("model"), RunDir(tmp_path).weights)
+    logged = next(
+        entry
+        for entry in read_metrics(run.path)
+        if entry["kind"] == "valid" and entry["step"] == checkpoint.state["step"]
+    )
+    found = run_eval(tmp_path, corpus, "--beam", 2)
+    for name in ("bleu", "chrf"):
+        assert found[name]["score"] == logged[name]
+        assert found[name]["signature"] == logged[f"{name}_signature"]
+    assert found["bleu"]["score"] > 0
+
+
+def test_the_recorded_score_equals_eval_of_the_finished_model(corpus: Path) -> None:
+    run = RunDir(corpus / "run")
+    found = run_eval(run.path, corpus)
+    recorded = {score["metric"]: score for score in run.read_manifest()["scores"]}
+    for name in ("bleu", "chrf"):
+        assert found[name]["score"] == recorded[name]["score"]
+        assert found[name]["signature"] == recorded[name]["signature"]
+    for name, value in recorded["bleu"]["decoding"].items():
+        assert found["decoding"][name] == value
+
+
+def test_the_report_is_made_at_the_end_of_training_and_info_finds_all_files_whole(corpus: Path) -> None:
+    run = RunDir(corpus / "run")
+    page = run.report.read_text(encoding="utf-8")
+    for expected in ("Loss per token", "Validation scores", "Sample translations", 'id="attention-layer"'):
+        assert expected in page
+    command = [sys.executable, "-m", "seqtool", "info", str(run.path), "--json"]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert (found["state"], found["whole"]) == ("trained", True)

@@ -1,0 +1,118 @@
+"""Makes run directories with tiny models, random or trained for a few seconds, to test translation with."""
+
+import functools
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+from seqtool.config import Config, DataConfig, DecodeConfig, ModelConfig, TokenizerConfig, config_to_toml
+from seqtool.corpus.tokenizer import BOS, EOS, TokenizerPair, train_tokenizer
+from seqtool.files import RunDir, sha256_of
+
+WORDS = {
+    "a": "ein",
+    "man": "Mann",
+    "in": "in",
+    "the": "dem",
+    "blue": "blauen",
+    "shirt": "Hemd",
+    "walks": "läuft",
+    "and": "und",
+    "two": "zwei",
+    "dogs": "Hunde",
+    "play": "spielen",
+    "at": "bei",
+    "night": "Nacht",
+    "she": "sie",
+    "waves": "winkt",
+}
+TEXTS = [f"{english} {german}, {german} {english}." for english, german in WORDS.items()] * 3
+
+
+def make_lines(n_lines: int, longest: int = 8, seed: int = 0) -> list[str]:
+    """Return lines of words that the tokenizer knows."""
+    draw = random.Random(seed)
+    return [" ".join(draw.choices(list(WORDS), k=draw.randint(1, longest))) for _ in range(n_lines)]
+
+
+def translate_words(line: str) -> str:
+    """Translate word by word: what the trained model learns."""
+    return " ".join(WORDS[word] for word in line.split())
+
+
+def make_run(
+    path: Path,
+    *,
+    trained: bool = False,
+    seed: int = 0,
+    vocab: int = 340,
+    joint: bool = True,
+    max_tokens: int = 64,
+    **model: Any,
+) -> RunDir:
+    """Write config, tokenizer, weights and manifest; `trained` weights make sensible sentences that end."""
+    import torch
+
+    from seqtool.model.loading import save_weights, weights_of
+    from seqtool.model.transformer import Transformer
+
+    path.mkdir(parents=True, exist_ok=True)
+    run = RunDir(path)
+    shape = {"d_model": 32, "d_ff": 64, "n_heads": 2, "encoder_layers": 1, "decoder_layers": 2, "dropout": 0.0}
+    config = Config(
+        model=ModelConfig(**{**shape, "share_embeddings": joint, **model}),
+        tokenizer=TokenizerConfig(vocab_size=vocab, joint=joint),
+        data=DataConfig(max_tokens=max_tokens),
+        decode=DecodeConfig(beam=3),
+    )
+    run.config.write_text(config_to_toml(config), encoding="utf-8")
+    train_tokenizer(TEXTS, config.tokenizer, run.tokenizer)
+    if not joint:
+        train_tokenizer(TEXTS[4:], config.tokenizer, run.target_tokenizer)
+    if trained:
+        assert joint
+        weights = train_weights(config.model, run.tokenizer.read_bytes())
+    else:
+        tokenizers = TokenizerPair.load(run)
+        torch.manual_seed(seed)
+        net = Transformer(config.model, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+        with torch.no_grad():
+            for weight in net.parameters():
+                weight.add_(torch.randn_like(weight), alpha=0.1)
+        weights = weights_of(net)
+    save_weights(weights, run.weights)
+    files = {file.name: sha256_of(file) for file in (run.config, run.tokenizer, run.weights)}
+    run.manifest.write_text(json.dumps({"files": files}), encoding="utf-8")
+    return run
+
+
+@functools.cache
+def train_weights(config: ModelConfig, tokenizer_model: bytes, steps: int = 200) -> Any:
+    """Train a model to translate word by word, for a few seconds and once a test session."""
+    import torch
+    import torch.nn.functional as F
+
+    from seqtool.corpus.tokenizer import PAD, Tokenizer
+    from seqtool.model.loading import weights_of
+    from seqtool.model.transformer import Transformer
+
+    def pad(rows: list[list[int]]) -> torch.Tensor:
+        return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=PAD)
+
+    tokenizer = Tokenizer(tokenizer_model)
+    torch.manual_seed(1)
+    net = Transformer(config, tokenizer.vocab_size, tokenizer.vocab_size)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.0)
+    for step in range(steps):
+        lines = make_lines(32, seed=1000 + step)
+        src = tokenizer.encode_batch(lines)
+        tgt = tokenizer.encode_batch([translate_words(line) for line in lines])
+        states = net(pad([[*ids, EOS] for ids in src]), pad([[BOS, *ids] for ids in tgt]))
+        wanted = pad([[*ids, EOS] for ids in tgt]).flatten()
+        loss = F.cross_entropy(net.project(states).flatten(0, 1), wanted, ignore_index=PAD, label_smoothing=0.1)
+        optimizer.param_groups[0]["lr"] = 5e-3 * min(1.0, step / 30) * (1 - step / steps)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return weights_of(net)
