@@ -5,10 +5,14 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import torch.distributed as dist
 from small_run import assert_same_run, losses, read_metrics, run_to_end, train_command, write_corpus
+
+from seqtool.training.distributed import agree_on_name
 
 # Dropout draws differ with the split of a batch over workers, so it is off where one process is compared with two.
 QUIET = {
@@ -63,6 +67,20 @@ def workers_of(process: subprocess.Popen[str]) -> list[int]:
     """Return the process ids of the workers that a torchrun has started."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     return [int(pid) for pid in children.read_text().split()] if children.exists() else []
+
+
+def test_workers_find_each_other_where_killed_ones_have_left_their_traces() -> None:
+    server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    names = []
+    for _ in range(3):
+        for rank in (1, 2):
+            server.set(f"here/{rank}", "killed before it was answered")
+        stores = [dist.TCPStore("127.0.0.1", server.port, is_master=False) for _ in range(3)]
+        with ThreadPoolExecutor(3) as pool:
+            agreed = list(pool.map(agree_on_name, stores, range(3), [3] * 3))
+        assert len(set(agreed)) == 1
+        names.append(agreed[0])
+    assert len(set(names)) == 3
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the workers through /proc")

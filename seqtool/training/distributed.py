@@ -2,12 +2,15 @@
 
 import datetime
 import os
+import time
+import uuid
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
 
 from seqtool.config import TrainConfig
 from seqtool.errors import SeqtoolError
@@ -93,8 +96,31 @@ def join_workers(config: TrainConfig) -> Workers:
     if size > 1 and not dist.is_initialized():
         if device.type == "cuda":
             torch.cuda.set_device(device)
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
+        store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
+        store = dist.PrefixStore(agree_on_name(store, rank, size), store)
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
     return Workers(rank, size, device)
+
+
+def agree_on_name(store: dist.Store, rank: int, size: int) -> str:
+    """Return a name that only the workers now alive share.
+
+    After a restart, torchrun's store still holds the addresses of the killed workers; under a new name nobody finds
+    them. The first worker makes the name, and gives it to everyone who asks until all have confirmed it.
+    """
+    own = uuid.uuid4().hex
+    if rank > 0:
+        store.set(f"here/{rank}", own)
+        name = store.get(f"welcome/{own}").decode()
+        store.set(f"joined/{name}/{rank}", "yes")
+        return name
+    for other in range(1, size):
+        while not store.check([f"joined/{own}/{other}"]):
+            if store.check([f"here/{other}"]):
+                store.set(f"welcome/{store.get(f'here/{other}').decode()}", own)
+            time.sleep(0.01)
+    return own
 
 
 def choose_device(wanted: str, local_rank: int = 0) -> torch.device:
