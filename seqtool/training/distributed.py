@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from seqtool.config import TrainConfig
@@ -97,13 +98,13 @@ def join_workers(config: TrainConfig) -> Workers:
         if device.type == "cuda":
             torch.cuda.set_device(device)
         store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
-        store = dist.PrefixStore(agree_on_name(store, rank, size), store)
+        store = PrefixStore(agree_on_name(store, rank, size), store)
         backend = "nccl" if device.type == "cuda" else "gloo"
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
     return Workers(rank, size, device)
 
 
-def agree_on_name(store: dist.Store, rank: int, size: int) -> str:
+def agree_on_name(store: Store, rank: int, size: int) -> str:
     """Return a name that only the workers now alive share.
 
     After a restart, torchrun's store still holds the addresses of the killed workers; under a new name nobody finds
