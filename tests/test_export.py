@@ -1,6 +1,7 @@
 """Every model that the configuration can describe is exported, checked, and put in place whole."""
 
 import json
+import os
 import subprocess
 import sys
 from itertools import chain
@@ -119,6 +120,44 @@ def test_a_new_export_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
         "shared_vocabulary.json",
     ]
     assert not list(tmp_path.glob("ctranslate2.*"))
+
+
+def test_what_is_no_export_is_never_replaced(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    for name in ("thesis", "fast.old", "fast.tmp"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "chapter.tex").write_text("years of work")
+    (tmp_path / "note").write_text("a file")
+    for name in ("thesis", "note"):
+        with pytest.raises(SeqtoolError, match=f"{name}: is there already and is no export of seqtool"):
+            export_ctranslate2(run, out=tmp_path / name, check=False)
+    (tmp_path / "fast").mkdir()
+    for _ in range(2):  # into an empty folder, then in place of an export
+        export_ctranslate2(run, out=tmp_path / "fast", check=False)
+    assert (tmp_path / "fast" / "model.bin").is_file()
+    for name in ("thesis", "fast.old", "fast.tmp"):
+        assert (tmp_path / name / "chapter.tex").read_text() == "years of work"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fast", "fast.old", "fast.tmp", "note", "run", "thesis"]
+
+
+def test_an_export_that_cannot_take_its_place_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "fast"
+    folder.mkdir()
+    (folder / "seqtool.json").write_text('{"format": 1}')
+    rename = os.rename
+
+    def fail(old: Path, new: Path) -> None:
+        if Path(old).name == "new":
+            raise OSError("as planned")
+        rename(old, new)
+
+    monkeypatch.setattr(module.os, "rename", fail)
+    with pytest.raises(OSError, match="as planned"), module.replaced_folder(folder):
+        pass
+    assert [path.name for path in folder.iterdir()] == ["seqtool.json"]
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_separate_vocabularies_are_exported_as_two(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ the same probabilities never takes the place of an older one.
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from seqtool.config import Config, ModelConfig, load_config
 from seqtool.corpus.tokenizer import TokenizerPair
 from seqtool.errors import SeqtoolError, suggest
 from seqtool.files import RunDir, make_folder, sync_folder, to_json, write_whole
-from seqtool.translation.export_record import RECORD, make_record
+from seqtool.translation.export_record import RECORD, make_record, read_record
 
 QUANTIZATIONS = ("int8", "int8_float32", "float16", "bfloat16", "float32")
 
@@ -49,13 +50,14 @@ def export_ctranslate2(
         raise SeqtoolError(f"there is no quantization '{quantization}'{suggest(quantization, QUANTIZATIONS)}")
     require_ctranslate2()
     run.require_model()
+    folder = out or run.ctranslate2
+    check_place(folder)  # before the work
     config = load_config(run.config)
     tokenizers = TokenizerPair.load(run)
     n_positions = count_positions(config)
     record = make_record(run, quantization, n_positions, n_positions if config.model.positions == "learned" else 0)
     spec = make_spec(config.model, read_float32(run.weights), tokenizers, n_positions)
     quantize(spec, quantization)
-    folder = out or run.ctranslate2
     with replaced_folder(folder) as temporary:
         spec.save(str(temporary))
         write_whole(temporary / RECORD, to_json(record))
@@ -90,13 +92,25 @@ def count_positions(config: Config) -> int:
     return max(1024, 4 * config.data.max_tokens) if config.model.positions == "sinusoidal" else 0
 
 
+def check_place(folder: Path) -> None:
+    """Raise where an export would take the place of something that is no export."""
+    if not os.path.lexists(folder) or read_record(folder) is not None:
+        return
+    if not folder.is_dir() or any(folder.iterdir()):
+        raise SeqtoolError(
+            f"{folder}: is there already and is no export of seqtool, so it is left as it is; "
+            "remove it yourself, or give another folder with -o"
+        )
+
+
 @contextmanager
 def replaced_folder(folder: Path) -> Iterator[Path]:
     """Give a temporary folder to fill; when all went well it takes the place of `folder`."""
+    folder = folder.absolute()  # where "." is meant, it has a name
+    check_place(folder)
     make_folder(folder.parent)
-    temporary, old = folder.with_name(folder.name + ".tmp"), folder.with_name(folder.name + ".old")
-    for leftover in (temporary, old):
-        shutil.rmtree(leftover, ignore_errors=True)
+    workshop = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".tmp", dir=folder.parent))
+    temporary, old = workshop / "new", workshop / "old"
     temporary.mkdir()
     try:
         yield temporary
@@ -107,11 +121,11 @@ def replaced_folder(folder: Path) -> Iterator[Path]:
         if folder.exists():
             os.rename(folder, old)
         os.rename(temporary, folder)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-    sync_folder(folder.parent)
+        sync_folder(folder.parent)
+    finally:
+        if old.exists() and not folder.exists():  # what was moved aside goes back where nothing took its place
+            os.rename(old, folder)
+        shutil.rmtree(workshop, ignore_errors=True)
 
 
 def check_export(run: RunDir, folder: Path, tokenizers: TokenizerPair, quantization: str) -> float:
