@@ -18,7 +18,7 @@ from seqtool.files import RunDir, sha256_of
 from seqtool.translation import export as module
 from seqtool.translation.engines.ct2_engine import CTranslate2Engine
 from seqtool.translation.engines.torch_engine import TorchEngine
-from seqtool.translation.export import export_ctranslate2, quantize_matrix, sinusoids
+from seqtool.translation.export import export_ctranslate2, quantize_matrix, read_float32, sinusoids
 
 pytest.importorskip("ctranslate2")
 
@@ -71,6 +71,20 @@ def test_every_quantization_stays_near_the_model(tmp_path: Path, quantization: s
     record = json.loads((run.ctranslate2 / "seqtool.json").read_text())
     assert record["quantization"] == quantization
     assert record["weights_sha256"] == sha256_of(run.weights)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
+def test_weights_of_any_float_are_read_as_they_are(tmp_path: Path, dtype: str) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    values = {"some": torch.randn(3, 5).to(getattr(torch, dtype)), "none": torch.zeros(0, 2)}
+    save_file(values, tmp_path / "weights")
+    for name, array in read_float32(tmp_path / "weights").items():
+        np.testing.assert_array_equal(array, values[name].float().numpy())
+    save_file({"some": torch.ones(3, dtype=torch.int64)}, tmp_path / "weights")
+    with pytest.raises(SeqtoolError, match="some has type I64"):
+        read_float32(tmp_path / "weights")
 
 
 def test_int8_rows_cannot_overflow_sixteen_bits() -> None:

@@ -27,6 +27,8 @@ QUANTIZATIONS = ("int8", "int8_float32", "float16", "bfloat16", "float32")
 # How far the mean log-probability of a token may lie from the torch engine's, by how weights are stored.
 TOLERANCES = {"float32": 1e-3, "float16": 2e-2, "bfloat16": 1e-1, "int8": 1.5e-1}
 
+NUMPY_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+
 INT8_LIMIT = 64  # see quantize_matrix
 
 Weights = Mapping[str, NDArray[np.float32]]
@@ -76,13 +78,21 @@ def require_ctranslate2() -> None:
 
 def read_float32(path: Path) -> Weights:
     """Read weights as float32, whatever they are stored in."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
+    from safetensors import SafetensorError, deserialize
 
     try:
-        return {name: array.astype(np.float32) for name, array in load_file(path).items()}
+        stored = deserialize(path.read_bytes())  # type: ignore[no-untyped-call]
     except (SafetensorError, OSError) as error:
         raise SeqtoolError(f"{path}: damaged or not a safetensors file ({error}); restore it from a copy") from None
+    weights = {}
+    for name, tensor in stored:
+        if tensor["dtype"] not in NUMPY_TYPES:
+            raise SeqtoolError(f"{path}: {name} has type {tensor['dtype']}, which is no float; restore it from a copy")
+        array = np.frombuffer(tensor["data"], NUMPY_TYPES[tensor["dtype"]])
+        if tensor["dtype"] == "BF16":  # the upper half of a float32
+            array = (array.astype(np.uint32) << 16).view(np.float32)
+        weights[name] = array.astype(np.float32).reshape(tensor["shape"])
+    return weights
 
 
 def count_positions(config: Config) -> int:
@@ -155,13 +165,7 @@ def make_spec(config: ModelConfig, weights: Weights, tokenizers: TokenizerPair, 
     """Describe the model with ctranslate2's own classes."""
     from ctranslate2 import specs
 
-    activations = {
-        "relu": specs.Activation.RELU,
-        "gelu": specs.Activation.GELU,
-        "swiglu": specs.Activation.SWISH,
-    }
-    if config.activation not in activations:
-        raise SeqtoolError(f"ctranslate2 cannot express model.activation = '{config.activation}'; use the torch engine")
+    activations = {"relu": specs.Activation.RELU, "gelu": specs.Activation.GELU, "swiglu": specs.Activation.SWISH}
     shared = {
         "pre_norm": config.norm == "pre",
         "activation": activations[config.activation],
