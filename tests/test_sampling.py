@@ -122,6 +122,12 @@ def test_samples_have_the_scores_of_the_model_and_come_best_first():
     assert len({tuple(one.ids) for one in samples}) > 5
 
 
+def test_equal_samples_all_count():
+    engine = TorchEngine([TableModel(VOCAB, end_bias=20.0)], threads=1)  # it hardly ever says anything
+    (samples,) = engine.translate([[4, 5]], SearchOptions(sample=True, n_best=7))
+    assert len(samples) == 7
+
+
 def test_the_seed_decides():
     engine = TorchEngine([TableModel(VOCAB, seed=4)], threads=1)
     first, again, other = (

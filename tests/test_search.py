@@ -59,7 +59,7 @@ def search_directly(model: TableModel, batch: Sequence[Sequence[int]], options: 
     found: list[list[TokenHypothesis]] = [[] for _ in batch]
     sentences = OpenSentences(len(batch), options.beam)
     for rows, finished in beam_search([model], src, constraints, options, sentences, **settings):
-        for row, hypotheses in zip(rows, read_finished(finished), strict=True):
+        for row, hypotheses in zip(rows, read_finished(finished, options.n_best), strict=True):
             found[row] = hypotheses
     return found
 
@@ -124,19 +124,36 @@ def test_a_beam_of_one_is_greedy(model, source):
     assert search(model, [source], Short(beam=1))[0][0].ids == ids
 
 
-@quickly(max_examples=60)
-@given(tables, st.lists(sources, min_size=1, max_size=4), penalties, st.integers(1, 5), st.data())
+@quickly(max_examples=150)
+@given(
+    st.builds(TableModel, st.just(VOCAB), st.integers(0, 10**6), st.sampled_from([0.5, 2.0]), st.just(0.0)),
+    st.lists(sources, min_size=1, max_size=4),
+    penalties,
+    st.integers(1, 5),
+    st.data(),
+)
 def test_stopping_early_and_looking_seldom_change_nothing(model, batch, penalty, beam, data):
+    groups = data.draw(st.sampled_from([1, 2]))
     options = SearchOptions(
-        beam=beam,
+        beam=beam * groups,
         n_best=data.draw(st.integers(1, beam)),
         length_penalty=penalty,
         max_length_ratio=1.0,
-        patience=data.draw(st.sampled_from([1.0, math.inf])),
+        patience=data.draw(st.sampled_from([0.5, 1.0, math.inf])),
+        diverse_groups=groups,
     )
     to_the_end = search_directly(model, batch, options, stop_early=False)
     assert search_directly(model, batch, options) == to_the_end
     assert search_directly(model, batch, options, look_every=data.draw(st.integers(2, 30))) == to_the_end
+
+
+def test_what_ends_before_the_host_looks_again_does_not_count():
+    """A heavy length penalty lets later translations score better; a GPU, where looks are rare, must not take them."""
+    for seed in range(30):
+        model = TableModel(VOCAB, seed, spread=2.0, end_bias=1.0)
+        options = SearchOptions(beam=3, length_penalty=2.0)
+        (found,) = search_directly(model, [[4, 5]], options, look_every=4)
+        assert [tuple(one.ids) for one in found] == plain_beam_search(model, [4, 5], options)
 
 
 def test_late_winners_are_waited_for():
@@ -268,6 +285,15 @@ def test_diverse_groups_begin_differently():
     assert plain[0].ids == diverse[0].ids
 
 
+@quickly(max_examples=20)
+@given(tables, sources, st.integers(1, 6))
+def test_diverse_groups_give_the_best_of_all_first(model, source, n_best):
+    (found,) = search(model, [source], Short(beam=6, n_best=n_best, diverse_groups=3, diversity=2.0))
+    (everything,) = search(model, [source], Short(beam=6, n_best=6, diverse_groups=3, diversity=2.0))
+    assert found[0] == everything[0]
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+
+
 @quickly(max_examples=25)
 @given(tables, st.lists(st.tuples(sources, st.lists(st.integers(4, 6), max_size=3)), min_size=2, max_size=9), st.data())
 def test_company_changes_nothing(model, pairs, data):
@@ -300,8 +326,17 @@ def test_an_ensemble_is_the_mean_of_probabilities():
 
 def test_the_coverage_penalty_counts_what_the_source_received():
     # By hand: the first source token received 0.5 + 0.25, the second 0.5 + 0.75, which counts as 1.
-    assert coverage_penalty([[0.5, 0.5], [0.25, 0.75]], 0.2) == pytest.approx(0.2 * math.log(0.75))
-    assert coverage_penalty([], 0.2) == 0.0
+    assert coverage_penalty([[0.5, 0.5], [0.25, 0.75]], 2, 0.2) == pytest.approx(0.2 * math.log(0.75))
+    # An empty translation gives nothing to any of three source tokens.
+    assert coverage_penalty([], 3, 0.2) == pytest.approx(0.2 * 3 * math.log(1e-3))
+
+
+def test_the_coverage_penalty_does_not_favour_the_empty_translation():
+    model = TableModel(VOCAB, seed=5, end_bias=2.0)
+    options = Short(beam=8, n_best=8, coverage_penalty=9.0)
+    (found,) = search(model, [[4, 5, 6, 4]], options)
+    assert not found[-1].ids
+    assert found[0].ids
 
 
 def test_the_coverage_penalty_ranks_the_beam_again():

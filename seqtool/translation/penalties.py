@@ -9,13 +9,11 @@ def length_penalty(n_tokens: int, alpha: float) -> float:
     return math.pow((5 + n_tokens) / 6, alpha)
 
 
-def coverage_penalty(attention: Sequence[Sequence[float]], beta: float) -> float:
+def coverage_penalty(attention: Sequence[Sequence[float]], n_source: int, beta: float) -> float:
     """Return what Wu et al. (2016) add to a score: beta times the logarithms of each source token's share, at most 1.
 
-    `attention` has a row per target token over the source tokens. A source token that received nothing at all would
-    count as minus infinity; it counts as if it had received a thousandth.
+    `attention` has a row per target token over the n_source source tokens. A source token that received nothing at
+    all, as from an empty translation, would count as minus infinity; it counts as if it had received a thousandth.
     """
-    if not attention:
-        return 0.0
-    received = [sum(column) for column in zip(*attention, strict=True)]
+    received = [sum(row[token] for row in attention) for token in range(n_source)]
     return beta * sum(math.log(min(max(amount, 1e-3), 1.0)) for amount in received)

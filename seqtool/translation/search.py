@@ -4,7 +4,7 @@ Legend: B sentences, G groups of beams a sentence, K beams a group, P beams befo
 R = B * G * K rows, V vocabulary, C candidates a group, L room for target tokens, T target tokens so far.
 
 A sentence ends when no open hypothesis can still become one of those asked for, or when beam * patience hypotheses
-have ended. Which other sentences are in the batch changes nothing.
+have ended. Which other sentences are in the batch changes nothing, nor does how often the host looks.
 """
 
 from collections.abc import Sequence
@@ -100,6 +100,11 @@ def n_needed(options: SearchOptions) -> int:
     return -(-wanted // options.diverse_groups)
 
 
+def n_enough(options: SearchOptions) -> float:
+    """Return with how many ended hypotheses a group is done; what ends in later steps does not count."""
+    return max(n_needed(options), options.beam // options.diverse_groups * options.patience)
+
+
 def advance(
     beams: Beams, next_log_probs: Tensor, constraints: Constraints, options: SearchOptions, length: int
 ) -> Candidates:
@@ -121,6 +126,8 @@ def advance(
             spoken.scatter_add_(1, going.tokens, (going.log_probs > NOTHING).float())
         parted.append((ended, going))
     ended, going = stack_groups([ended for ended, _ in parted]), stack_groups([going for _, going in parted])
+    is_full = beams.finished.seen >= n_enough(options)  # (B, G); the host may notice some steps later
+    ended = ended._replace(log_probs=ended.log_probs.masked_fill(is_full[..., None], NOTHING))
     weight = 1 / length_penalty(length + 1, options.length_penalty)
     beams.finished = keep_best(beams.finished, ended, beams.ids, length, weight)
     beams.ids, beams.log_probs = follow(beams.ids, going.parents), going.log_probs
@@ -162,12 +169,10 @@ def continue_rows(decoding: Decoding, parents: Tensor, first: bool) -> None:
 
 def is_done(beams: Beams, options: SearchOptions, stop_early: bool) -> Tensor:
     """Return (B): True where nothing that may still come would change the result."""
-    needed = n_needed(options)
-    enough = max(needed, options.beam // options.diverse_groups * options.patience)
     dead = beams.log_probs.amax(-1) == NOTHING  # (B, G)
-    done = dead | (beams.finished.seen >= enough)
+    done = dead | (beams.finished.seen >= n_enough(options))
     if stop_early:
-        done |= is_decided(beams.finished, beams.log_probs, beams.last_weight, needed)
+        done |= is_decided(beams.finished, beams.log_probs, beams.last_weight, n_needed(options))
     return done.all(-1)
 
 

@@ -132,10 +132,11 @@ class TorchEngine:
             parts = sample(self.models, src, chances, constraints, options, sentences, look_every=look_every)
         else:
             parts = beam_search(self.models, src, constraints, options, sentences, look_every=look_every)
+        n_kept = n_beams if options.coverage_penalty else options.n_best
         found: list[list[TokenHypothesis]] = [[] for _ in range(n_real)]
         for rows, finished in parts:
-            for row, hypotheses in zip(rows, read_finished(finished), strict=True):
-                found[row] = hypotheses if options.coverage_penalty else hypotheses[: options.n_best]
+            for row, hypotheses in zip(rows, read_finished(finished, n_kept, merge=not options.sample), strict=True):
+                found[row] = hypotheses
         if not all(found):
             raise SeqtoolError("the model's output is not a number; its weights are damaged or its training diverged")
         return found
@@ -153,7 +154,7 @@ class TorchEngine:
         weights = self.attention([sources[row] for row, _ in flat], [hypothesis.ids for _, hypothesis in flat])
         ranked: list[list[TokenHypothesis]] = [[] for _ in found]
         for (row, hypothesis), attention in zip(flat, weights, strict=True):
-            score = hypothesis.score + coverage_penalty(attention, options.coverage_penalty)
+            score = hypothesis.score + coverage_penalty(attention, len(sources[row]), options.coverage_penalty)
             kept = attention if options.attention else None
             ranked[row].append(replace(hypothesis, score=score, attention=kept))
         return [sorted(hypotheses, key=lambda one: -one.score)[: options.n_best] for hypotheses in ranked]
@@ -223,20 +224,20 @@ class TorchEngine:
         return [by_row[row] for row in range(n)]
 
 
-def read_finished(finished: Finished) -> list[list[TokenHypothesis]]:
-    """Turn what sentences found into hypotheses; where there are groups of beams they take turns."""
-    scores, log_probs, lengths, ids = (values.tolist() for values in finished[:4])
+def read_finished(finished: Finished, n_best: int, merge: bool = True) -> list[list[TokenHypothesis]]:
+    """Turn what sentences found into hypotheses, best first; where there are groups of beams each gives its best first.
+
+    What several groups found counts once; samples that are equal all count, so there `merge` is False.
+    """
     found = []
-    for sentence in range(len(scores)):
-        hypotheses: dict[tuple[int, ...], TokenHypothesis] = {}
-        for rank in range(len(scores[sentence][0])):
-            for group in range(len(scores[sentence])):
-                score = scores[sentence][group][rank]
-                if score > NOTHING:
-                    text = ids[sentence][group][rank][: lengths[sentence][group][rank]]
-                    one = TokenHypothesis(ids=text, score=score, log_prob=log_probs[sentence][group][rank])
-                    hypotheses.setdefault(tuple(text), one)
-        found.append(list(hypotheses.values()))
+    for scores, log_probs, lengths, ids in zip(*(values.tolist() for values in finished[:4]), strict=True):
+        hypotheses: list[TokenHypothesis] = []
+        for rank in range(len(scores[0])):
+            turn = [(scores[g][rank], log_probs[g][rank], ids[g][rank][: lengths[g][rank]]) for g in range(len(scores))]
+            for score, log_prob, text in sorted(turn, key=lambda one: -one[0]):
+                if score > NOTHING and not (merge and any(one.ids == text for one in hypotheses)):
+                    hypotheses.append(TokenHypothesis(ids=text, score=score, log_prob=log_prob))
+        found.append(sorted(hypotheses[:n_best], key=lambda one: -one.score))
     return found
 
 
