@@ -115,6 +115,10 @@ class RunDir:
     def report(self) -> Path:
         return self.path / "report.html"
 
+    def checkpoint_folders(self) -> list[Path]:
+        """Return the run's checkpoints that were written to their end, oldest first."""
+        return sorted(path for path in self.checkpoints.glob("step-*") if path.suffix != ".tmp" and path.is_dir())
+
     def require_model(self) -> "RunDir":
         """Return self, or raise if this is not a folder that can translate."""
         if not self.path.exists():

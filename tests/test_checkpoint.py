@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from seqtool.errors import SeqtoolError
+from seqtool.files import RunDir
 from seqtool.training import checkpoint as module
 from seqtool.training.checkpoint import Checkpoints, is_disk_full, read_checkpoint, write_checkpoint
 
@@ -17,9 +18,9 @@ def save(checkpoints: Checkpoints, step: int) -> None:
 
 
 def test_a_checkpoint_reads_back_bit_for_bit(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path, keep=2)
+    checkpoints = Checkpoints(RunDir(tmp_path), keep=2, every=1)
     save(checkpoints, 7)
-    checkpoints.close()
+    checkpoints.wait()
     found, warnings = checkpoints.newest_whole()
     assert found is not None
     assert warnings == []
@@ -31,22 +32,43 @@ def test_a_checkpoint_reads_back_bit_for_bit(tmp_path: Path) -> None:
 
 
 def test_saving_copies_so_that_training_may_go_on_at_once(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path, keep=1)
+    checkpoints = Checkpoints(RunDir(tmp_path), keep=1, every=1)
     weights = torch.zeros(1000)
     checkpoints.save(1, {"model": {"w": weights}}, {})
     weights.fill_(9.0)
-    checkpoints.close()
+    checkpoints.wait()
     found, _ = checkpoints.newest_whole()
     assert found is not None
     assert found.tensors("model")["w"].max() == 0.0
 
 
 def test_only_the_newest_are_kept(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path, keep=2)
+    checkpoints = Checkpoints(RunDir(tmp_path), keep=2, every=1)
     for step in (1, 2, 3, 10):
         save(checkpoints, step)
-    checkpoints.close()
-    assert [path.name for path in checkpoints.names()] == ["step-000000003", "step-000000010"]
+    checkpoints.wait()
+    assert [path.name for path in RunDir(tmp_path).checkpoint_folders()] == ["step-000000003", "step-000000010"]
+
+
+def test_checkpoints_of_an_interruption_go_with_the_next_one_and_displace_no_other(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(RunDir(tmp_path), keep=3, every=10)
+    for step in (10, 20, 30, 33, 40, 42, 50):
+        save(checkpoints, step)
+        if step == 33:
+            checkpoints.wait()
+            names = [path.name[-2:] for path in RunDir(tmp_path).checkpoint_folders()]
+            assert names == ["20", "30", "33"]
+    checkpoints.wait()
+    assert [path.name[-2:] for path in RunDir(tmp_path).checkpoint_folders()] == ["30", "40", "50"]
+
+
+def test_leftovers_of_a_killed_writer_are_removed(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(RunDir(tmp_path), keep=3, every=1)
+    save(checkpoints, 1)
+    checkpoints.wait()
+    (tmp_path / "checkpoints" / "step-000000007.tmp").mkdir()
+    checkpoints.remove_leftovers()
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-000000001"]
 
 
 def truncate(path: Path) -> None:
@@ -62,11 +84,11 @@ def flip_a_byte(path: Path) -> None:
 @pytest.mark.parametrize("damage", [truncate, flip_a_byte, Path.unlink])
 @pytest.mark.parametrize("name", ["model.safetensors", "state.json"])
 def test_a_damaged_checkpoint_is_passed_over_with_a_warning(tmp_path: Path, damage, name: str) -> None:  # type: ignore[no-untyped-def]
-    checkpoints = Checkpoints(tmp_path, keep=5)
+    checkpoints = Checkpoints(RunDir(tmp_path), keep=5, every=1)
     for step in (1, 2):
         save(checkpoints, step)
-    checkpoints.close()
-    damage(tmp_path / "step-000000002" / name)
+    checkpoints.wait()
+    damage(tmp_path / "checkpoints" / "step-000000002" / name)
     found, warnings = checkpoints.newest_whole()
     assert found is not None
     assert found.path.name == "step-000000001"
@@ -75,10 +97,10 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(tmp_path: Path, dama
 
 
 def test_an_unfinished_checkpoint_does_not_count(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path, keep=5)
+    checkpoints = Checkpoints(RunDir(tmp_path), keep=5, every=1)
     save(checkpoints, 1)
-    checkpoints.close()
-    (tmp_path / "step-000000002.tmp").mkdir()
+    checkpoints.wait()
+    (tmp_path / "checkpoints" / "step-000000002.tmp").mkdir()
     found, warnings = checkpoints.newest_whole()
     assert found is not None
     assert found.path.name == "step-000000001"
@@ -89,7 +111,7 @@ def test_an_error_of_the_background_writer_is_not_lost(tmp_path: Path, monkeypat
     def no_room(*args: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    checkpoints = Checkpoints(tmp_path, keep=5)
+    checkpoints = Checkpoints(RunDir(tmp_path), keep=5, every=1)
     save(checkpoints, 1)
     checkpoints.wait()
     monkeypatch.setattr(module, "save_file", no_room)
@@ -99,7 +121,7 @@ def test_an_error_of_the_background_writer_is_not_lost(tmp_path: Path, monkeypat
     found, _ = checkpoints.newest_whole()
     assert found is not None
     assert found.path.name == "step-000000001"
-    assert not list(tmp_path.glob("*.tmp"))
+    assert not list(tmp_path.rglob("*.tmp"))
 
 
 def test_writing_a_checkpoint_again_replaces_it(tmp_path: Path) -> None:

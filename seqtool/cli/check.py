@@ -2,34 +2,21 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import Annotated, BinaryIO
 
 import typer
 
-from seqtool.cli.options import ConfigOption, JsonOption, SetOption
+from seqtool.cli.options import AgainstOption, ConfigOption, JsonOption, SetOption
 from seqtool.config import resolve_config
 from seqtool.errors import SeqtoolError
-
-if TYPE_CHECKING:
-    from seqtool.corpus.reading import Corpus
 
 CheckedCorpus = Annotated[
     list[Path],
     typer.Argument(
         metavar="CORPUS...",
         help="One TSV file (source<TAB>target) or two aligned files, source then target; .gz, .xz and .zst too.",
-        show_default=False,
-    ),
-]
-AgainstOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--against",
-        metavar="FILE",
-        help="A validation or test set whose lines must not be in the corpus: a TSV file, or given twice, source then "
-        "target; further sets as SOURCE,TARGET.",
         show_default=False,
     ),
 ]
@@ -62,7 +49,7 @@ def check(
     """
     settings = resolve_config(file=config, overrides=set_ or ()).clean
     from seqtool.corpus.checking import check_corpus
-    from seqtool.corpus.reading import parse_corpus
+    from seqtool.corpus.reading import parse_against, parse_corpus
 
     with _open_dropped(dropped) as file, _show_progress() as progress:
         report = check_corpus(
@@ -83,21 +70,6 @@ def check(
         print_report(report, with_problems=not (sys.stdout.isatty() and sys.stderr.isatty()))
     if report.problems:
         raise SeqtoolError("not fit for training: " + " ".join(report.problems))
-
-
-def parse_against(values: Sequence[str]) -> list["Corpus"]:
-    """Turn --against values into corpora: a value with a comma or a .tsv file stands alone, others go two by two."""
-    from seqtool.corpus.reading import parse_corpus, parse_corpus_option
-
-    alone = [value for value in values if "," in value or ".tsv" in Path(value).suffixes]
-    others = [Path(value) for value in values if value not in alone]
-    if len(others) > 1 and len(others) % 2:
-        raise SeqtoolError(
-            "--against: give one TSV file, or two files for each set, source then target;"
-            f" these are {len(others)}: {', '.join(map(str, others))}"
-        )
-    pairs = [others[i : i + 2] for i in range(0, len(others), 2)]
-    return [parse_corpus_option(value) for value in alone] + [parse_corpus(pair) for pair in pairs]
 
 
 @contextlib.contextmanager

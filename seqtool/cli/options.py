@@ -27,4 +27,32 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change one setting; may be repeated.", show_default=False),
 ]
+MoreCorporaOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--corpus",
+        metavar="FILES[@WEIGHT]",
+        help="A further corpus to mix in: a.tsv@0.5 or a.en,a.de@2.",
+        show_default=False,
+    ),
+]
+ValidOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--valid",
+        metavar="FILE",
+        help="Validation pairs: a TSV, or given twice, source then target.",
+        show_default=False,
+    ),
+]
+AgainstOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--against",
+        metavar="FILE",
+        help="A validation or test set whose lines must not be in the corpus: a TSV file, or given twice, source then "
+        "target; further sets as SOURCE,TARGET.",
+        show_default=False,
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqtool.cli.options import ConfigOption, CorpusArgument, PresetOption, SetOption
+from seqtool.cli.options import (
+    AgainstOption,
+    ConfigOption,
+    CorpusArgument,
+    MoreCorporaOption,
+    PresetOption,
+    SetOption,
+    ValidOption,
+)
 from seqtool.config import resolve_config
 from seqtool.errors import SeqtoolError
 
@@ -25,16 +33,9 @@ def prepare(
             "-o", "--output", metavar="DIR", help="The run directory; 'seqtool train -o DIR' goes on from it."
         ),
     ] = None,
-    more: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--corpus", metavar="FILES[@WEIGHT]", help="A further corpus to mix in: a.tsv@0.5 or a.en,a.de@2."
-        ),
-    ] = None,
-    valid: Annotated[
-        list[Path] | None,
-        typer.Option("--valid", metavar="FILE", help="Validation pairs: a TSV, or given twice, source then target."),
-    ] = None,
+    more: MoreCorporaOption = None,
+    valid: ValidOption = None,
+    against: AgainstOption = None,
     tokenizer: Annotated[
         Path | None,
         typer.Option("--tokenizer", metavar="FILE|DIR", help="Use this tokenizer, or a run's, in place of a new one."),
@@ -62,18 +63,17 @@ def prepare(
         raise SeqtoolError("where should the prepared corpus go? Name a folder with -o DIR")
 
     from seqtool.corpus.prepared import PrepareRequest
-    from seqtool.corpus.reading import parse_corpus, parse_corpus_option
+    from seqtool.corpus.reading import parse_against, parse_corpus, parse_corpus_option
     from seqtool.corpus.run_corpus import count_known_pairs, load_tokenizers, prepare_run
     from seqtool.files import RunDir
 
     corpora = [*([parse_corpus(corpus)] if corpus else []), *map(parse_corpus_option, more or [])]
-    against = (parse_corpus(valid),) if valid else ()
     run = RunDir(out)
     pairs = count_known_pairs(run, corpora)
     settings = resolve_config(preset, config, overrides, pairs=pairs)
     request = PrepareRequest(
         corpora=tuple(corpora),
-        against=against,
+        against=(*([parse_corpus(valid)] if valid else []), *parse_against(against or ())),
         hold_out=not valid,
         clean=settings.clean,
         data=settings.data,

@@ -5,7 +5,15 @@ from typing import Annotated
 
 import typer
 
-from seqtool.cli.options import ConfigOption, CorpusArgument, PresetOption, SetOption
+from seqtool.cli.options import (
+    AgainstOption,
+    ConfigOption,
+    CorpusArgument,
+    MoreCorporaOption,
+    PresetOption,
+    SetOption,
+    ValidOption,
+)
 from seqtool.config import config_to_toml, resolve_config
 from seqtool.errors import SeqtoolError
 
@@ -16,16 +24,9 @@ def train(
         Path | None,
         typer.Option("-o", "--out", metavar="DIR", help="The run directory.", show_default="checkpoints/demo"),
     ] = None,
-    more: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--corpus", metavar="FILES[@WEIGHT]", help="A further corpus to mix in: a.tsv@0.5 or a.en,a.de@2."
-        ),
-    ] = None,
-    valid: Annotated[
-        list[Path] | None,
-        typer.Option("--valid", metavar="FILE", help="Validation pairs: a TSV, or given twice, source then target."),
-    ] = None,
+    more: MoreCorporaOption = None,
+    valid: ValidOption = None,
+    against: AgainstOption = None,
     config: ConfigOption = None,
     preset: PresetOption = "auto",
     set_: SetOption = None,
@@ -62,7 +63,7 @@ def train(
     if out is None and not is_demo and not print_config:
         raise SeqtoolError("where should the model go? Name a folder with -o DIR")
 
-    from seqtool.corpus.reading import count_pairs, parse_corpus, parse_corpus_option
+    from seqtool.corpus.reading import count_pairs, parse_against, parse_corpus, parse_corpus_option
 
     if is_demo:
         from seqtool.demo import demo_folder
@@ -85,6 +86,7 @@ def train(
     request = TrainRequest(
         corpora=tuple(corpora),
         valid=parse_corpus(valid) if valid else None,
+        against=tuple(parse_against(against or ())),
         out=out or Path("checkpoints/demo"),
         preset=preset,
         config_file=config,

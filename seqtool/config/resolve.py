@@ -117,6 +117,11 @@ def build_config(values: Mapping[str, Mapping[str, Any]]) -> Config:
         raise SeqtoolError(
             "[model] 'share_embeddings' needs one vocabulary: set tokenizer.joint=true, or model.share_embeddings=false"
         )
+    if config.model.positions == "learned" and config.model.max_positions <= config.data.max_tokens:
+        raise SeqtoolError(
+            f"[model] 'max_positions' must exceed data.max_tokens ({config.data.max_tokens}) where positions are "
+            f"learned, but it is {config.model.max_positions}"
+        )
     return config
 
 
@@ -158,5 +163,5 @@ def _toml_value(value: Any) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(_toml_value(item) for item in value) + "]"
     if isinstance(value, str):
-        return json.dumps(value)
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value)

@@ -150,6 +150,19 @@ def parse_corpus_option(text: str) -> Corpus:
     return parse_corpus([Path(part) for part in parts], weight)
 
 
+def parse_against(values: Sequence[str]) -> list[Corpus]:
+    """Turn --against values into corpora: a value with a comma or a .tsv file stands alone, others go two by two."""
+    alone = [value for value in values if "," in value or ".tsv" in Path(value).suffixes]
+    others = [Path(value) for value in values if value not in alone]
+    if len(others) > 1 and len(others) % 2:
+        raise SeqtoolError(
+            "--against: give one TSV file, or two files for each set, source then target;"
+            f" these are {len(others)}: {', '.join(map(str, others))}"
+        )
+    pairs = [others[i : i + 2] for i in range(0, len(others), 2)]
+    return [parse_corpus_option(value) for value in alone] + [parse_corpus(pair) for pair in pairs]
+
+
 def decode_line(line: bytes) -> str | None:
     """Return the text of a line, None where it is not UTF-8."""
     try:

@@ -34,7 +34,8 @@ def prepare_run(
     change = find_run_change(run, request, config, tokenizers)
     if change is None and dropped is None:
         return PreparedCorpus.open(run.prepared), ["the corpus is prepared already and has not changed"]
-    ready = TokenizerPair.load(run) if change is None else tokenizers
+    lost = read_manifest(run.prepared) is None and _has_model(run)  # a model's own tokenizer serves to prepare again
+    ready = tokenizers or (TokenizerPair.load(run) if change is None or lost else None)
     _protect_model(run, ready, change)
     check_user_symbols(config.user_symbols)
     for corpus in request.against:  # what is wrong with them is said before the long part begins
@@ -157,9 +158,13 @@ def _write_tokenizers(run: RunDir, tokenizers: TokenizerPair) -> list[str]:
     return []
 
 
+def _has_model(run: RunDir) -> bool:
+    return run.tokenizer.exists() and (run.weights.exists() or bool(run.checkpoint_folders()))
+
+
 def _protect_model(run: RunDir, tokenizers: TokenizerPair | None, change: str | None) -> None:
     """Refuse to replace the tokenizer under a model that was trained with it."""
-    if not (run.weights.exists() or any(run.checkpoints.glob("step-*"))) or not run.tokenizer.exists():
+    if not _has_model(run):
         return
     present = TokenizerPair.load(run)
     if tokenizers is None or (present.source.model, present.target.model) != (

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from seqtool.errors import SeqtoolError
-from seqtool.files import sha256_of, sync_folder, to_json
+from seqtool.files import RunDir, sha256_of, sync_folder, to_json
 
 Groups = Mapping[str, Mapping[str, Tensor]]  # tensors by name, by the file they go to
 
@@ -36,19 +36,24 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """The checkpoints of one run; the newest few are kept."""
+    """The checkpoints of one run; the newest few are kept.
 
-    def __init__(self, folder: Path, keep: int) -> None:
-        self.folder = folder
+    Those of an interruption, at any other step than a multiple of `every`, serve the resume and go with the next one:
+    a run that was interrupted ends with the same checkpoints, and the same average of them, as one that was not.
+    """
+
+    def __init__(self, run: RunDir, keep: int, every: int) -> None:
+        self.run = run
         self.keep = keep
+        self.every = every
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._pending: Future[None] | None = None
 
-    def save(self, step: int, groups: Groups, state: dict[str, Any], done: Callable[[], None] | None = None) -> None:
+    def save(self, step: int, groups: Groups, state: dict[str, Any]) -> None:
         """Copy the tensors and return; a background thread writes them. Waits only for the checkpoint before."""
         self.wait()
         copies = {name: _copy_to_host(group) for name, group in groups.items() if group}
-        self._pending = self._writer.submit(self._write_and_prune, step, copies, state, done)
+        self._pending = self._writer.submit(self._write_and_prune, step, copies, state)
 
     def wait(self) -> None:
         """Return when nothing is being written; an error of the writer surfaces here."""
@@ -56,35 +61,34 @@ class Checkpoints:
         if pending is not None:
             pending.result()
 
-    def close(self) -> None:
-        """Finish what is being written."""
-        try:
+    def check(self) -> None:
+        """Raise the writer's error, if there was one, without waiting for it."""
+        if self._pending is not None and self._pending.done():
             self.wait()
-        finally:
-            self._writer.shutdown()
 
-    def names(self) -> list[Path]:
-        """Return the checkpoint folders, oldest first."""
-        return sorted(path for path in self.folder.glob("step-*") if path.suffix != ".tmp" and path.is_dir())
+    def remove_leftovers(self) -> None:
+        """Remove what a killed run left half-written."""
+        for path in self.run.checkpoints.glob("*.tmp"):
+            shutil.rmtree(path, ignore_errors=True)
 
     def newest_whole(self) -> tuple[Checkpoint | None, list[str]]:
         """Return the newest checkpoint that is not damaged, and a warning for each one that is."""
         warnings: list[str] = []
-        for path in reversed(self.names()):
+        for path in reversed(self.run.checkpoint_folders()):
             try:
                 return read_checkpoint(path), warnings
             except SeqtoolError as error:
                 warnings.append(f"{error}; using the one before")
         return None, warnings
 
-    def _write_and_prune(
-        self, step: int, groups: Groups, state: dict[str, Any], done: Callable[[], None] | None
-    ) -> None:
-        write_checkpoint(self.folder / f"step-{step:09d}", groups, state)
-        for old in self.names()[: -self.keep]:
-            shutil.rmtree(old, ignore_errors=True)
-        if done is not None:
-            done()
+    def _write_and_prune(self, step: int, groups: Groups, state: dict[str, Any]) -> None:
+        write_checkpoint(self.run.checkpoints / f"step-{step:09d}", groups, state)
+        *older, _ = self.run.checkpoint_folders()
+        regular = [path for path in older if int(path.name.removeprefix("step-")) % self.every == 0]
+        kept = regular[max(0, len(regular) - self.keep + 1) :]
+        for path in older:
+            if path not in kept:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def write_checkpoint(path: Path, groups: Groups, state: dict[str, Any]) -> None:

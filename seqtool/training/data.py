@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from seqtool.config import Config, ModelConfig, config_to_toml, load_config
+from seqtool.config import Config, ModelConfig, load_config
 from seqtool.config.auto import choose_settings
 from seqtool.corpus.bpe_dropout import BpeDropout
 from seqtool.corpus.prepared import PreparedCorpus, PrepareRequest
@@ -13,9 +13,9 @@ from seqtool.corpus.reading import Corpus, decode_line, read_pairs
 from seqtool.corpus.run_corpus import count_known_pairs, prepare_run
 from seqtool.corpus.tokenizer import TokenizerPair
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir, write_whole
+from seqtool.files import RunDir
 from seqtool.training.progress import Progress
-from seqtool.training.settling import TrainRequest, changes, check_unchanged
+from seqtool.training.settling import TrainRequest, changes, check_unchanged, write_config
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,15 @@ def prepare_data(request: TrainRequest, run: RunDir, device: str, progress: Prog
     if request.start_from:
         tokenizers = TokenizerPair.load(RunDir(request.start_from).require_model())
         config = replace(config, model=model_to_tune(request, config))
+    config = keep_settled(run, config)
     check_unchanged(run, config)
     if request.preset == "auto":
-        progress.say(f"preset auto, for {choose_settings(pairs, device).reason}")
+        progress.say(f"preset auto, for {choose_settings(pairs, device).reason}: {describe_config(config)}")
     _, notes = prepare_run(
         run,
         PrepareRequest(
             corpora=request.corpora,
-            against=(request.valid,) if request.valid else (),
+            against=request.held_apart,
             hold_out=request.valid is None,
             clean=config.clean,
             data=config.data,
@@ -68,7 +69,7 @@ def prepare_data(request: TrainRequest, run: RunDir, device: str, progress: Prog
     )
     for note in notes:
         progress.say(note)
-    write_whole(run.config, config_to_toml(keep_settled(run, config)))
+    write_config(run, config)
 
 
 def keep_settled(run: RunDir, config: Config) -> Config:
@@ -83,11 +84,21 @@ def keep_settled(run: RunDir, config: Config) -> Config:
     )
 
 
+def describe_config(config: Config) -> str:
+    """Return what makes one model differ from another, in a line."""
+    model, train = config.model, config.train
+    return (
+        f"d_model {model.d_model}, d_ff {model.d_ff}, {model.encoder_layers}+{model.decoder_layers} layers, "
+        f"vocabulary {config.tokenizer.vocab_size:,}, dropout {model.dropout:g}, "
+        f"label smoothing {train.label_smoothing:g}, {train.batch_tokens} tokens a batch, learning rate {train.lr:g}"
+    )
+
+
 def model_to_tune(request: TrainRequest, config: Config) -> ModelConfig:
     """Return the shape of the model to start from; a shape asked for that differs from it is an error."""
     assert request.start_from is not None
     theirs = load_config(RunDir(request.start_from).config)
-    asked = [text.partition("=")[0].strip() for text in request.overrides]
+    asked = request.given_settings()
     for name, old, new in changes(theirs, config):
         if name in asked and name.startswith("model.") and "dropout" not in name and name != "model.layer_drop":
             raise SeqtoolError(

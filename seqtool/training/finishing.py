@@ -18,8 +18,9 @@ from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir, sha256_of, to_json, write_whole
 from seqtool.model.counting import count_parameters
 from seqtool.model.loading import save_weights
-from seqtool.training.checkpoint import read_checkpoint
+from seqtool.training.checkpoint import Checkpoint, read_checkpoint
 from seqtool.training.data import TrainingData
+from seqtool.training.progress import Progress
 from seqtool.training.state import RunState
 from seqtool.training.trainer import Trainer, best_folder
 from seqtool.training.validation import Validation, Validator
@@ -40,23 +41,35 @@ def gather_candidates(trainer: Trainer) -> list[Candidate]:
     kind = "moving average" if trainer.updater.ema else "weights"
     candidates = [Candidate(f"{kind} at the last step", step, trainer.last_weights)]
     if best_folder(trainer.run).exists() and trainer.state.best_step != step:
-        best = read_checkpoint(best_folder(trainer.run))
-        candidates.append(
-            Candidate(f"{kind} with the best validation score", best.state["step"], best.tensors("model"))
-        )
-    paths = trainer.checkpoints.names()[-trainer.config.train.average :]
-    if len(paths) > 1 and trainer.config.train.average > 1:
-        candidates.append(Candidate(f"average of {len(paths)} checkpoints", step, average_weights(paths)))
+        for best in read_whole([best_folder(trainer.run)], trainer.progress):
+            name = f"{kind} with the best validation score"
+            candidates.append(Candidate(name, best.state["step"], best.tensors("model")))
+    paths = trainer.run.checkpoint_folders()[-trainer.config.train.average :]
+    checkpoints = read_whole(paths, trainer.progress) if len(paths) > 1 else []
+    if len(checkpoints) > 1:
+        name = f"average of {len(checkpoints)} checkpoints"
+        candidates.append(Candidate(name, step, average_weights(checkpoints)))
     return candidates
 
 
-def average_weights(paths: list[Path]) -> dict[str, Tensor]:
+def read_whole(paths: list[Path], progress: Progress) -> list[Checkpoint]:
+    """Open those of the checkpoints that are not damaged, and say which are."""
+    checkpoints = []
+    for path in paths:
+        try:
+            checkpoints.append(read_checkpoint(path))
+        except SeqtoolError as error:
+            progress.say(f"warning: {error}; going on without it")
+    return checkpoints
+
+
+def average_weights(checkpoints: list[Checkpoint]) -> dict[str, Tensor]:
     """Return the mean of the weights of some checkpoints, computed in double precision."""
     total: dict[str, Tensor] = {}
-    for path in paths:
-        for name, tensor in read_checkpoint(path).tensors("model").items():
+    for checkpoint in checkpoints:
+        for name, tensor in checkpoint.tensors("model").items():
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
-    return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
+    return {name: (tensor / len(checkpoints)).float() for name, tensor in total.items()}
 
 
 def choose_model(trainer: Trainer, validator: Validator) -> tuple[Candidate, Validation, dict[str, float]]:
@@ -75,9 +88,8 @@ def publish(
     weights: Mapping[str, Tensor],
     source: str,
     step: int,
-    validation: Validation | None,
-    finished: str | None,
-    candidates: Mapping[str, float] | None = None,
+    validation: Validation,
+    candidates: Mapping[str, float],
 ) -> None:
     """Write model.safetensors and a manifest that vouches for all files of the model."""
     save_weights(dict(weights), run.weights)
@@ -91,17 +103,24 @@ def publish(
         "files": {file.name: sha256_of(file) for file in files if file.exists()},
         "versions": versions(),
         "data": data.describe(),
-        "model": {"parameters": parameters.total, "source": source, "step": step, "candidates": dict(candidates or {})},
-        "scores": scores_of(validation) if validation else [],
+        "model": {"parameters": parameters.total, "source": source, "step": step, "candidates": dict(candidates)},
+        "scores": scores_of(validation),
         "training": {
             "steps": state.step,
             "epochs": state.epoch,
             "minutes": round(state.seconds / 60, 2),
             "tokens": state.seen_tokens,
             "planned_steps": state.planned_steps,
-            "finished": finished or False,
+            "finished": False,
         },
     }
+    write_whole(run.manifest, to_json(manifest))
+
+
+def mark_finished(run: RunDir, mark: str) -> None:
+    """Record that a run came to its end; this is the last thing written, so that an end cut short is done again."""
+    manifest = run.read_manifest()
+    manifest["training"]["finished"] = mark
     write_whole(run.manifest, to_json(manifest))
 
 

@@ -43,17 +43,18 @@ class _SlicedCrossEntropy(torch.autograd.Function):
         wants_gradient = any(ctx.needs_input_grad[:2])
         state_grad = torch.empty_like(states) if wants_gradient else None
         weight_grad = torch.zeros(weight.shape, dtype=torch.float32, device=weight.device) if wants_gradient else None
-        loss = torch.zeros((), dtype=torch.float32, device=states.device)
-        nll = torch.zeros_like(loss)
+        nll = torch.zeros((), dtype=torch.float32, device=states.device)
+        norms = torch.zeros_like(nll)  # the sum over all tokens of log(sum(exp(logits)))
         for start in range(0, states.shape[0], size):
             part = slice(start, start + size)
-            log_probs = torch.log_softmax((states[part] @ weight.T).float(), -1)  # (C, V)
-            picked = log_probs.gather(1, targets[part, None])  # (C, 1)
-            nll -= picked.sum()
-            if smoothing:
-                loss -= log_probs.sum() * (smoothing / weight.shape[0])
+            logits = (states[part] @ weight.T).float()  # (C, V)
+            highest, wanted = logits.amax(-1), logits.gather(1, targets[part, None]).squeeze(1)  # (C,)
+            probs = logits.softmax(-1)
+            norm = highest - probs.amax(-1).log()
+            norms += norm.sum()
+            nll += (norm - wanted).sum()
             if state_grad is not None and weight_grad is not None:
-                grad = _logit_gradient(log_probs, targets[part], smoothing).to(states.dtype)
+                grad = _subtract_targets(probs, targets[part], smoothing).to(states.dtype)
                 torch.mm(grad, weight, out=state_grad[part])
                 if grad.dtype == torch.float32:
                     weight_grad.addmm_(grad.T, states[part])
@@ -66,7 +67,10 @@ class _SlicedCrossEntropy(torch.autograd.Function):
                 state_grad -= (smoothing * weight.float().mean(0)).to(state_grad.dtype)
                 weight_grad -= states.float().sum(0) * (smoothing / weight.shape[0])
             ctx.save_for_backward(state_grad, weight_grad.to(weight.dtype))
-        loss += (1 - smoothing) * nll
+        loss = (1 - smoothing) * nll
+        if smoothing:
+            all_logits = states.float().sum(0) @ weight.float().sum(0)  # their sum, without looking at each again
+            loss += smoothing * (norms - all_logits / weight.shape[0])
         ctx.mark_non_differentiable(nll)
         return loss, nll
 
@@ -76,9 +80,8 @@ class _SlicedCrossEntropy(torch.autograd.Function):
         return state_grad * grads[0], weight_grad * grads[0], None, None
 
 
-def _logit_gradient(log_probs: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    """Turn log-probabilities (C, V) in place into p - (1 - smoothing) * onehot(target)."""
-    probs = log_probs.exp_()
+def _subtract_targets(probs: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+    """Turn probabilities (C, V) in place into p - (1 - smoothing) * onehot(target)."""
     return probs.scatter_add_(1, targets[:, None], probs.new_full((len(targets), 1), smoothing - 1.0))
 
 

@@ -10,20 +10,27 @@ from dataclasses import replace
 
 import torch
 
-from seqtool.config import Config, config_to_toml
+from seqtool.config import Config
+from seqtool.corpus.reading import count_pairs
 from seqtool.corpus.tokenizer import TokenizerPair
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir, make_folder, write_whole
+from seqtool.files import RunDir, make_folder
 from seqtool.model.loading import put_weights, read_weights
 from seqtool.model.transformer import Transformer
 from seqtool.training.checkpoint import is_disk_full
 from seqtool.training.data import TrainingData, open_data, prepare_data
 from seqtool.training.distributed import Workers, join_workers
-from seqtool.training.finishing import choose_model, export_fast_form, publish, write_valid_lines
+from seqtool.training.finishing import (
+    choose_model,
+    export_fast_form,
+    mark_finished,
+    publish,
+    write_valid_lines,
+)
 from seqtool.training.fitting import fit_batch_tokens
 from seqtool.training.interruption import Interruption
 from seqtool.training.progress import Progress, format_seconds
-from seqtool.training.settling import TrainRequest, choose_precision, choose_threads
+from seqtool.training.settling import TrainRequest, choose_precision, choose_threads, write_config
 from seqtool.training.trainer import Trainer
 from seqtool.training.validation import Validation, Validator
 
@@ -49,12 +56,13 @@ def train(request: TrainRequest) -> bool:
 
 
 def _train(request: TrainRequest, run: RunDir, workers: Workers, progress: Progress) -> bool:
+    if workers.is_first:
+        check_request(request)
+        if request.fresh and not is_restarted():
+            remove_run(run)
+        prepare_data(request, run, workers.device.type, progress)
+    workers.wait_for_all()
     with Interruption() as interruption:
-        if workers.is_first:
-            if request.fresh:
-                remove_run(run)
-            prepare_data(request, run, workers.device.type, progress)
-        workers.wait_for_all()
         data = open_data(request, run)
         trainer, validator = build_trainer(request, run, data, workers, progress)
         reason = trainer.train(interruption)
@@ -108,7 +116,7 @@ def settle_batch_tokens(
     progress.say(f"train.batch_tokens = {tokens:,} fits the memory")
     config = replace(config, train=replace(config.train, batch_tokens=tokens * workers.size, micro_tokens=tokens))
     if workers.is_first:
-        write_whole(run.config, config_to_toml(config))
+        write_config(run, config)
     return config
 
 
@@ -121,14 +129,13 @@ def finish(trainer: Trainer, validator: Validator | None, data: TrainingData, re
         return
     progress.say(f"{reason}; choosing the model")
     chosen, validation, candidates = choose_model(trainer, validator)
-    mark = finished_mark(trainer, reason)
-    state = trainer.state
-    publish(run, trainer.config, data, state, chosen.weights, chosen.name, chosen.step, validation, mark, candidates)
+    publish(run, trainer.config, data, trainer.state, chosen.weights, chosen.name, chosen.step, validation, candidates)
     write_valid_lines(run, validator, validation)
     progress.say(export_fast_form(run))
     from seqtool.evaluation.report import write_report
 
     write_report(run)
+    mark_finished(run, finished_mark(trainer, reason))
     say_summary(trainer, chosen.name, validation, progress)
 
 
@@ -155,6 +162,22 @@ def say_interrupted(trainer: Trainer, progress: Progress) -> None:
         f"stopped at step {trainer.state.step:,}; everything is saved in {trainer.run.path}. "
         "The same command continues from here"
     )
+
+
+def check_request(request: TrainRequest) -> None:
+    """Raise for what cannot be read, before anything of an earlier run is removed."""
+    if request.start_from:
+        RunDir(request.start_from).require_model()
+        if request.start_from.resolve() == request.out.resolve():
+            raise SeqtoolError(f"{request.out}: --from and -o are the same folder; give -o another one")
+    if request.fresh:
+        for corpus in (*request.corpora, *request.held_apart):
+            count_pairs(corpus)
+
+
+def is_restarted() -> bool:
+    """Tell whether torchrun has started this group of workers again after one of them died."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
 def remove_run(run: RunDir) -> None:

@@ -85,6 +85,8 @@ class Progress:
             self.say(train_line(entry, total_steps, seconds_left))
         elif entry["kind"] == "valid":
             self.say(valid_line(entry))
+        if entry["kind"] == "note":
+            self.say(entry["text"])
 
     def stop(self) -> None:
         """End the live display; what it shows stays on the screen."""
@@ -126,7 +128,7 @@ class Progress:
             ("epoch", f"{t.get('epoch', 0):,}"),
             ("loss", f"{t['loss']:.4f}" if t else "–"),
             ("tokens/s", f"{t['tokens_per_s']:,.0f}" if t else "–"),
-            ("lr", f"{t['lr']:.2e}" if t else "–"),
+            ("lr", f"{t['lr']:.2e}" + (f"  {t['skipped']} steps skipped" if t.get("skipped") else "") if t else "–"),
         ]
 
     def _valid_cells(self) -> list[tuple[str, str]]:
@@ -154,9 +156,10 @@ def sparkline(values: list[float], width: int) -> str:
 def train_line(entry: dict[str, Any], total_steps: int, seconds_left: float | None) -> str:
     """Return a training report as a line."""
     left = f"  {format_seconds(seconds_left)} left" if seconds_left is not None else ""
+    skipped = f"  {entry['skipped']} steps skipped" if entry.get("skipped") else ""
     return (
         f"step {entry['step']:,}/{total_steps:,}  epoch {entry['epoch']}  loss {entry['loss']:.4f}  "
-        f"lr {entry['lr']:.2e}  {entry['tokens_per_s']:,.0f} tokens/s{left}"
+        f"lr {entry['lr']:.2e}  {entry['tokens_per_s']:,.0f} tokens/s{skipped}{left}"
     )
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seqtool.config import Config, load_config, resolve_config
+from seqtool.config import Config, config_to_toml, load_config, resolve_config
+from seqtool.config.resolve import parse_overrides, read_toml
 from seqtool.corpus.reading import Corpus
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir
+from seqtool.files import RunDir, sha256_of, to_json, write_whole
 
 # What may change from one session of a run to the next: budgets, and what has no influence on the weights.
 FREE = {
@@ -39,6 +40,7 @@ class TrainRequest:
 
     corpora: tuple[Corpus, ...]
     valid: Corpus | None = None
+    against: tuple[Corpus, ...] = ()  # test sets: what is in them is not trained on
     out: Path
     preset: str = "auto"
     config_file: Path | None = None
@@ -47,6 +49,16 @@ class TrainRequest:
     start_from: Path | None = None
     fresh: bool = False
 
+    @property
+    def held_apart(self) -> tuple[Corpus, ...]:
+        """The validation and test sets that training pairs must not overlap with."""
+        return (*([self.valid] if self.valid else []), *self.against)
+
+    def given_settings(self) -> set[str]:
+        """Return the names of the settings that the user gave one by one, in a file or with --set."""
+        layers = [parse_overrides(self.overrides), read_toml(self.config_file) if self.config_file else {}]
+        return {f"{section}.{key}" for layer in layers for section, values in layer.items() for key in values}
+
     def resolve(self, pairs: int | None, device: str) -> Config:
         """Return the configuration for a corpus of this size."""
         return resolve_config(self.preset, self.config_file, self.overrides, self.flags, pairs=pairs, device=device)
@@ -54,7 +66,7 @@ class TrainRequest:
 
 def check_unchanged(run: RunDir, config: Config) -> None:
     """Raise if a run that is under way was begun with other settings, naming them and what to do."""
-    if not run.config.exists() or not any(run.checkpoints.glob("step-*")):
+    if not run.config.exists() or not run.checkpoint_folders():
         return
     before = load_config(run.config)
     changed = [change for change in changes(before, config) if change[0] not in FREE]
@@ -65,6 +77,18 @@ def check_unchanged(run: RunDir, config: Config) -> None:
             f"{run.path}: this run was begun with other settings: {listed}{more}. "
             "Give those again to continue it, -o for a new run, or --fresh to start over"
         )
+
+
+def write_config(run: RunDir, config: Config) -> None:
+    """Write config.toml where it changes, and keep the manifest of a model that is there already true to it."""
+    text = config_to_toml(config)
+    if run.config.exists() and run.config.read_text(encoding="utf-8") == text:
+        return
+    write_whole(run.config, text)
+    manifest = run.read_manifest()
+    if run.config.name in manifest.get("files", {}):
+        manifest["files"][run.config.name] = sha256_of(run.config)
+        write_whole(run.manifest, to_json(manifest))
 
 
 def changes(before: Config, after: Config) -> Iterable[tuple[str, Any, Any]]:

@@ -53,28 +53,29 @@ class RunState:
 
     def total_steps(self, config: TrainConfig) -> int:
         """Return the step at which the run ends if nothing ends it sooner."""
-        return min(config.steps, self.planned_steps) if self.planned_steps else config.steps
+        return min(config.steps, self.planned_steps) if self.is_planned(config) else config.steps
 
-    def plan_steps(self, config: TrainConfig) -> int:
-        """Settle the number of steps from the time budget, once enough was measured; return it if settled now, or 0.
+    def is_planned(self, config: TrainConfig) -> bool:
+        """Tell whether the number of steps is settled for the present time budget."""
+        return bool(config.minutes) and self.planned_minutes == config.minutes
+
+    def plan_steps(self, config: TrainConfig) -> None:
+        """Settle the number of steps from the time budget, once enough was measured.
 
         The number is part of the state from then on, so that the run can be resumed and repeated exactly. A budget
         that was changed since is settled anew.
         """
-        if not config.minutes or self.planned_minutes == config.minutes:
-            return 0
         budget = config.minutes * 60
         if self.step < CALIBRATION_STEPS or self.seconds < CALIBRATION_SHARE * budget:
-            return 0
+            return
         pace = self.seconds / self.step
         self.planned_steps = self.step + max(0, int(SAFETY * (budget - self.seconds) / pace))
         self.planned_minutes = config.minutes
-        return self.planned_steps
 
     def reason_to_stop(self, config: TrainConfig) -> str | None:
         """Tell which budget is used up, if one is."""
         if self.step >= self.total_steps(config):
-            if self.planned_steps and self.planned_steps < config.steps:
+            if self.is_planned(config) and self.planned_steps < config.steps:
                 return f"the {self.planned_steps:,} steps that fit in {config.minutes:g} minutes are done"
             return f"{config.steps:,} steps are done"
         if config.epochs and self.epoch >= config.epochs:

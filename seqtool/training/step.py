@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from seqtool.config import TrainConfig
 from seqtool.corpus.batches import Batch
 from seqtool.corpus.tokenizer import PAD
+from seqtool.errors import SeqtoolError
 from seqtool.model.dropout import drawing_from
 from seqtool.model.transformer import Transformer
 from seqtool.training.distributed import Workers
@@ -111,8 +112,13 @@ class GradientMaker:
             try:
                 return self._run(batch, step, scale, micro_tokens)
             except (torch.OutOfMemoryError, RuntimeError) as error:
-                if not is_out_of_memory(error) or micro_tokens < 16:
+                if not is_out_of_memory(error):
                     raise
+                if micro_tokens < 16:
+                    raise SeqtoolError(
+                        "the memory is too small for a single sentence; use a smaller model, or leave out the longest "
+                        "sentences with a lower data.max_tokens"
+                    ) from None
             # Whatever was computed is given up, and the whole batch is done again in smaller parts.
             micro_tokens = min(micro_tokens, batch.tgt_out.size) // 2
             if self.workers.device.type == "cuda":

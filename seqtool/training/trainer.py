@@ -50,10 +50,10 @@ class Trainer:
         self.state = RunState()
         self.updater = Updater(model, config.train, precision, workers)
         self.gradient_maker = GradientMaker(LossOf(model, config.train), config.train, workers, precision, threads)
-        self.checkpoints = Checkpoints(run.checkpoints, config.train.keep)
+        self.checkpoints = Checkpoints(run, config.train.keep, config.train.save_every)
         self.log = MetricsLog(run.metrics)
         self._tensorboard: TensorboardLog | None = None
-        self._results: list[Tensor] = []
+        self._results: list[tuple[int, Tensor]] = []  # of the steps since the last report: target tokens, and figures
         self._saved_step = -1
         self._clock = time.monotonic()
         self._pace = [0.0, 0]  # seconds and tokens of the steps since the last report, in this session alone
@@ -63,6 +63,7 @@ class Trainer:
         """Take up the newest whole checkpoint, if there is one."""
         checkpoint, warnings = self.checkpoints.newest_whole()
         if self.workers.is_first:
+            self.checkpoints.remove_leftovers()
             for warning in warnings:
                 self.progress.say(f"warning: {warning}")
         if checkpoint is None:
@@ -112,19 +113,19 @@ class Trainer:
         train, state = self.config.train, self.state
         step = state.step + 1
         lr = learning_rate(step, train, self.config.model.d_model, state.total_steps(train))
-        self._results.append(train_step(self.gradient_maker, self.updater, batch, step, lr))
+        result = train_step(self.gradient_maker, self.updater, batch, step, lr)
+        self._results.append((batch.n_tgt_tokens, result))
         state.step = step
         state.epoch, state.index = (batch.epoch + 1, 0) if batch.last_in_epoch else (batch.epoch, batch.index + 1)
         state.seen_tokens += batch.n_tgt_tokens
-        state.window.tokens += batch.n_tgt_tokens
         self._pace[0] += self._tick()
         self._pace[1] += batch.n_tgt_tokens
         if state.step % train.report_every == 0:
             self._report(lr)
-        if train.minutes and state.planned_minutes != train.minutes and state.step % AGREE_EVERY == 0:
-            self._plan_steps()
         if state.step % train.validate_every == 0:
             self._validate()
+        if train.minutes and not state.is_planned(train) and state.step % AGREE_EVERY == 0:
+            self._plan_steps()
         if state.step % train.save_every == 0:
             self._save()
 
@@ -145,9 +146,11 @@ class Trainer:
         if not self._results:
             return
         window = self.state.window
-        for loss, nll, norm, good in torch.stack(self._results).double().cpu().tolist():
+        figures = torch.stack([result for _, result in self._results]).double().cpu().tolist()
+        for (tokens, _), (loss, nll, norm, good) in zip(self._results, figures, strict=True):
             window.steps += 1
             if good:
+                window.tokens += tokens
                 window.loss, window.nll = window.loss + loss, window.nll + nll
                 window.grad_norm += norm
             else:
@@ -157,15 +160,16 @@ class Trainer:
         if bad_in_a_row >= self.config.train.max_bad_steps:
             raise SeqtoolError(
                 f"the last {bad_in_a_row} steps before step {self.state.step:,} gave a loss or gradient that is not "
-                f"finite, so training has stopped; the last good checkpoint is in {self.run.checkpoints}. Run again "
-                "with a lower train.lr, a longer train.warmup or train.precision=float32"
+                f"finite, so training has stopped; the last good checkpoint is in {self.run.checkpoints}. Start over "
+                "(another -o, or --fresh) with a lower train.lr, a longer train.warmup or train.precision=float32"
             )
 
     def _report(self, lr: float) -> None:
+        self.checkpoints.check()
         self._gather_results()
         state, window = self.state, self.state.window
         good = window.steps - window.skipped
-        tokens = max(1, window.tokens)
+        tokens = max(1, window.tokens)  # of the steps that counted
         seconds, seen = self._pace
         entry: dict[str, Any] = {
             "kind": "train",
@@ -194,7 +198,7 @@ class Trainer:
             pace = self.state.seconds / max(1, self.state.step)
             left = (total - self.state.step) * pace
             minutes = self.config.train.minutes
-            if minutes and not self.state.planned_steps:
+            if minutes and not self.state.is_planned(self.config.train):
                 left = max(0.0, minutes * 60 - self.state.seconds)
             self.progress.report(entry, total, left)
 
@@ -204,7 +208,7 @@ class Trainer:
             self.state.plan_steps(self.config.train)
         decided = self.workers.share((self.state.planned_steps, self.state.planned_minutes))
         self.state.planned_steps, self.state.planned_minutes = decided
-        if self.state.planned_minutes == self.config.train.minutes:
+        if self.state.is_planned(self.config.train):
             text = f"{self.state.planned_steps:,} steps fit in {self.config.train.minutes:g} minutes"
             self._show({"kind": "note", "step": self.state.step, "text": text})
             self._save()

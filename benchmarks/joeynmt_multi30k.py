@@ -1,0 +1,201 @@
+"""Joey NMT on tokenized Multi30k for so many minutes: the peer that benchmarks/multi30k.py is compared with.
+
+    python benchmarks/joeynmt_multi30k.py FOLDER --model RUN --minutes 20 [--out DIR]
+
+FOLDER as in multi30k.py; RUN is a finished seqtool run, whose vocabulary and sizes Joey NMT gets too. The training
+settings are those of Joey NMT's own transformer_small.yaml (Adam 0.9/0.98, "noam" with factor 0.5 and 1,000 steps of
+warm-up), with the dropout and label smoothing of Wu et al. 2021 and 2,048 tokens a batch where that toy has
+250. It is stopped when the time is over, and the checkpoint with its best validation BLEU is tested with beam 5. The
+minutes are Joey NMT's own, loading included. It is installed into an environment of its own that borrows this torch.
+"""
+
+import argparse
+import datetime
+import gzip
+import json
+import re
+import subprocess
+import sys
+import time
+import venv
+from pathlib import Path
+from typing import Any
+
+import torch
+from sentencepiece import SentencePieceProcessor
+
+VALIDATE_EVERY = 150  # updates
+
+
+def make_environment(folder: Path) -> Path:
+    """Make an environment with Joey NMT in it, once; return its Python."""
+    python = folder / "bin" / "python"
+    if not (folder / "ready").exists():
+        venv.create(folder, with_pip=True, clear=True)
+        (packages,) = (folder / "lib").glob("python*/site-packages")
+        (packages / "borrowed.pth").write_text(f"{Path(torch.__file__).parent.parent}\n", encoding="utf-8")
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", "joeynmt==2.3.0"], check=True)
+        (folder / "ready").touch()
+    return python
+
+
+def unpack(folder: Path, out: Path) -> None:
+    """Write the corpus as plain text, which is what Joey NMT reads."""
+    for name in ("train", "val", "test_2016_flickr"):
+        for side in ("en", "de"):
+            (out / f"{name}.{side}").write_bytes(gzip.decompress((folder / f"{name}.{side}.gz").read_bytes()))
+
+
+def write_vocabulary(model: Path, out: Path) -> None:
+    """Write the pieces of a run's tokenizer, without its control symbols, as Joey NMT's vocabulary."""
+    pieces = SentencePieceProcessor(model_file=str(model / "tokenizer.model"))
+    kept = [i for i in range(pieces.vocab_size()) if not (pieces.is_control(i) or pieces.is_unknown(i))]
+    (out / "vocabulary").write_text("".join(f"{pieces.id_to_piece(i)}\n" for i in kept), encoding="utf-8")
+
+
+def make_config(model: Path, out: Path, seed: int) -> dict[str, Any]:
+    """Return Joey NMT's configuration with the sizes of a seqtool run."""
+    import tomllib
+
+    size = tomllib.loads((model / "config.toml").read_text(encoding="utf-8"))["model"]
+    language = {
+        "level": "bpe",
+        "lowercase": False,
+        "max_length": 256,
+        "voc_file": str(out / "vocabulary"),
+        "tokenizer_type": "sentencepiece",
+        "tokenizer_cfg": {"model_file": str(model / "tokenizer.model")},
+    }
+
+    def half(layers: int) -> dict[str, Any]:
+        return {
+            "type": "transformer",
+            "num_layers": layers,
+            "num_heads": size["n_heads"],
+            "embeddings": {"embedding_dim": size["d_model"], "scale": True, "dropout": 0.0},
+            "hidden_size": size["d_model"],
+            "ff_size": size["d_ff"],
+            "dropout": 0.3,
+            "layer_norm": "pre",
+        }
+
+    return {
+        "name": "multi30k",
+        "joeynmt_version": "2.3.0",
+        "model_dir": str(out / "model"),
+        "use_cuda": False,
+        "random_seed": seed,
+        "data": {
+            **{name: str(out / file) for name, file in (("train", "train"), ("dev", "val"))},
+            "test": str(out / "test_2016_flickr"),
+            "dataset_type": "plain",
+            "src": {"lang": "en", **language},
+            "trg": {"lang": "de", **language},
+        },
+        "testing": {
+            "beam_size": 5,
+            "beam_alpha": 1.0,
+            "batch_size": 64,
+            "batch_type": "sentence",
+            "max_output_length": 60,
+            "eval_metrics": ["bleu"],
+            "sacrebleu_cfg": {"tokenize": "none"},
+        },
+        "training": {
+            "optimizer": "adam",
+            "adam_betas": [0.9, 0.98],
+            "normalization": "tokens",
+            "learning_rate": 0.001,
+            "learning_rate_min": 1e-6,
+            "learning_rate_factor": 0.5,
+            "learning_rate_warmup": 1000,
+            "scheduling": "noam",
+            "label_smoothing": 0.1,
+            "loss": "crossentropy",
+            "batch_size": 2048,
+            "batch_type": "token",
+            "early_stopping_metric": "bleu",
+            "epochs": 1000,
+            "validation_freq": VALIDATE_EVERY,
+            "logging_freq": 50,
+            "overwrite": True,
+            "shuffle": True,
+            "keep_best_ckpts": 1,
+        },
+        "model": {
+            "initializer": "xavier_uniform",
+            "bias_initializer": "zeros",
+            "embed_initializer": "xavier_uniform",
+            "tied_embeddings": True,
+            "tied_softmax": True,
+            "encoder": half(size["encoder_layers"]),
+            "decoder": half(size["decoder_layers"]),
+        },
+    }
+
+
+def train(python: Path, config: Path, log: Path, minutes: float) -> None:
+    """Train until the time is over."""
+    end = time.monotonic() + 60 * minutes
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            [str(python), "-m", "joeynmt", "train", str(config), "--skip-test"], stdout=file, stderr=subprocess.STDOUT
+        )
+        while process.poll() is None and time.monotonic() < end:
+            time.sleep(1)
+    if process.poll() is not None:
+        raise SystemExit(f"Joey NMT ended before its time; see {log}")
+    process.kill()
+    process.wait()
+
+
+def show_curve(out: Path) -> None:
+    """Print validation BLEU over the minutes, from the times in Joey NMT's log."""
+    stamps = []
+    for line in (out / "model" / "train.log").read_text(encoding="utf-8").splitlines():
+        if found := re.match(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)", line):
+            moment = datetime.datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S")
+            stamps.append((moment, line))
+    scores = re.findall(r"Steps: (\d+)\t.*?bleu: ([\d.]+)", (out / "model" / "validations.txt").read_text())
+    times = [
+        moment for moment, line in stamps if re.search(r"(greedy|beam).*(eval|generat)|Evaluation result", line, re.I)
+    ]
+    print("\nminutes   step  valid BLEU (greedy)")
+    for (step, bleu), moment in zip(scores, times, strict=False):
+        print(f"{(moment - stamps[0][0]).total_seconds() / 60:7.1f} {int(step):6,} {float(bleu):11.2f}")
+
+
+def test(python: Path, config: Path, args: argparse.Namespace, out: Path) -> None:
+    """Translate test 2016 with the best checkpoint and score it as seqtool's translation is scored."""
+    settings = json.loads(config.read_text())
+    settings["testing"]["load_model"] = str(out / "model" / "best.ckpt")
+    config.write_text(json.dumps(settings))
+    command = [str(python), "-m", "joeynmt", "test", str(config), "-o", str(out / "hyp")]
+    with (out / "test.log").open("w") as log:
+        subprocess.run(command, check=True, stdout=log, stderr=subprocess.STDOUT)
+    score = [sys.executable, "-m", "seqtool", "eval", "--hyp", str(out / "hyp.test"), "--tokenize", "none"]
+    subprocess.run([*score, str(args.folder / "test_2016_flickr.de.gz"), "--worst", "0"], check=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=20)
+    parser.add_argument("--seed", type=int, default=42)
+    parser.add_argument("--out", type=Path, default=Path("checkpoints/joeynmt"))
+    args = parser.parse_args()
+    out = args.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    python = make_environment(out / "environment")
+    unpack(args.folder, out)
+    write_vocabulary(args.model.resolve(), out)
+    config = out / "config.yaml"  # JSON is YAML
+    config.write_text(json.dumps(make_config(args.model.resolve(), out, args.seed), indent=1))
+    train(python, config, out / "train.out", args.minutes)
+    show_curve(out)
+    test(python, config, args, out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""What `seqtool train` does at the edges of a run: budgets that grow, damage, interruptions, and what --fresh removes."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from command_line import run_seqtool
+from small_run import last_step, losses, run_to_end, start, stop, train_command, wait_for_step, write_corpus
+
+from seqtool.config import TrainConfig, load_config
+from seqtool.files import RunDir
+from seqtool.training.state import RunState
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, corpus: list[str]) -> Path:
+    run = tmp_path_factory.mktemp("finished") / "run"
+    run_to_end(train_command(corpus, run))
+    return run
+
+
+@pytest.fixture
+def run(tmp_path: Path, finished: Path) -> Path:
+    """A copy of the finished run, to be spoiled."""
+    shutil.copytree(finished, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_a_batch_size_fitted_to_the_memory_is_kept_by_the_same_command(tmp_path: Path, corpus: list[str]) -> None:
+    command = train_command(corpus, tmp_path / "run", train_batch_tokens="auto", train_steps=4, train_save_every=2)
+    first = run_to_end(command)
+    assert "fits the memory" in first.stderr
+    settled = load_config(tmp_path / "run" / "config.toml").train
+    assert isinstance(settled.batch_tokens, int)
+    again = run_to_end(command)
+    assert "this run is finished" in again.stderr
+    assert load_config(tmp_path / "run" / "config.toml").train == settled
+
+
+def test_more_minutes_continue_a_run_that_used_up_its_minutes() -> None:
+    state = RunState(step=100, seconds=600.0, planned_steps=100, planned_minutes=10.0)
+    assert "fit in 10 minutes" in (state.reason_to_stop(TrainConfig(minutes=10.0)) or "")
+    longer = TrainConfig(minutes=20.0)
+    assert state.reason_to_stop(longer) is None
+    state.plan_steps(longer)
+    assert 190 < state.total_steps(longer) <= 200
+    assert state.reason_to_stop(TrainConfig(steps=5000)) is None  # without --minutes the plan is void
+
+
+def test_epochs_and_patience_end_a_run(tmp_path: Path, corpus: list[str]) -> None:
+    done = run_to_end(train_command(corpus, tmp_path / "epochs", train_epochs=2, train_steps=1000))
+    assert "2 epochs are done" in done.stderr
+    settings = {"train_validate_every": 1, "train_patience": 2, "train_metric": "loss", "train_lr": 0.0}
+    done = run_to_end(train_command(corpus, tmp_path / "patience", **settings))
+    assert "2 validations brought no better loss" in done.stderr
+    assert last_step(tmp_path / "patience") == 3
+
+
+def test_fresh_starts_over_but_not_before_the_corpus_is_known_to_be_there(
+    tmp_path: Path, corpus: list[str], run: Path
+) -> None:
+    missing = train_command([str(tmp_path / "typo.en"), str(tmp_path / "typo.de")], run)
+    done = subprocess.run([*missing, "--fresh"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "no such file" in done.stderr
+    assert (run / "model.safetensors").exists()
+    done = run_to_end([*train_command(corpus, run, train_steps=4, train_lr=0.02), "--fresh"])
+    assert "continuing" not in done.stderr
+    assert last_step(run) == 4
+
+
+def test_workers_that_torchrun_restarts_do_not_start_over(corpus: list[str], run: Path) -> None:
+    command = [*train_command(corpus, run), "--fresh"]
+    environment = {**os.environ, "TORCHELASTIC_RESTART_COUNT": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0
+    assert "this run is finished" in done.stderr
+
+
+def test_fine_tuning_into_the_same_folder_is_refused(corpus: list[str], run: Path) -> None:
+    command = [*train_command(corpus, run), "--fresh", "--from", str(run)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "--from and -o are the same folder" in done.stderr
+    assert (run / "model.safetensors").exists()
+
+
+def test_a_shape_in_a_file_that_differs_from_the_model_to_tune_is_named(
+    tmp_path: Path, corpus: list[str], run: Path
+) -> None:
+    (tmp_path / "other.toml").write_text("[model]\nd_model = 32\n")
+    flags = ["--config", str(tmp_path / "other.toml"), "--from", str(run)]
+    done = run_seqtool("train", *corpus, "-o", tmp_path / "tuned", *flags)
+    assert done.returncode == 1
+    assert b"its model has model.d_model = 16" in done.stderr
+
+
+def test_sigterm_near_the_end_changes_neither_checkpoints_nor_model(
+    tmp_path: Path, corpus: list[str], finished: Path
+) -> None:
+    run = tmp_path / "run"
+    for step in (29, 32):  # saves are at multiples of 3, and the last three checkpoints are averaged
+        process = start(train_command(corpus, run))
+        assert wait_for_step(run, step, process)
+        assert stop(process, signal.SIGTERM)[0] == 130
+    run_to_end(train_command(corpus, run))
+    names = [[path.name for path in RunDir(folder).checkpoint_folders()] for folder in (run, finished)]
+    assert names[0] == names[1]
+    models = [RunDir(folder).read_manifest()["model"] for folder in (run, finished)]
+    assert models[0] == models[1]
+    assert losses(run) == losses(finished)
+
+
+def test_damage_to_older_checkpoints_and_the_best_does_not_keep_a_run_from_its_end(
+    corpus: list[str], run: Path
+) -> None:
+    older = RunDir(run).checkpoint_folders()[-2]
+    for folder in (older, run / "checkpoints" / "best"):
+        (folder / "model.safetensors").write_bytes(b"damaged")
+    done = run_to_end(train_command(corpus, run, train_steps=37))
+    assert f"{older.name}: damaged checkpoint" in done.stderr
+    assert "best: damaged checkpoint" in done.stderr
+    assert RunDir(run).read_manifest()["training"]["steps"] == 37
+
+
+def test_an_end_that_was_cut_short_is_done_again(corpus: list[str], run: Path) -> None:
+    manifest = RunDir(run).read_manifest()
+    manifest["training"]["finished"] = False
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    (run / "report.html").unlink()
+    shutil.rmtree(run / "ctranslate2", ignore_errors=True)
+    before = (run / "model.safetensors").read_bytes()
+    run_to_end(train_command(corpus, run))
+    assert (run / "report.html").exists()
+    assert (run / "model.safetensors").read_bytes() == before
+    assert RunDir(run).read_manifest()["training"]["finished"]
+
+
+def test_another_beam_for_a_finished_run_leaves_its_files_vouched_for(corpus: list[str], run: Path) -> None:
+    run_to_end(train_command(corpus, run, decode_beam=3))
+    assert load_config(run / "config.toml").decode.beam == 3
+    assert run_seqtool("info", run).returncode == 0
+
+
+def test_a_lost_prepared_corpus_is_made_again(corpus: list[str], run: Path, finished: Path) -> None:
+    shutil.rmtree(run / "prepared")
+    run_to_end(train_command(corpus, run, train_steps=40))
+    assert last_step(run) == 40
+    assert losses(run)[: len(losses(finished))] == losses(finished)
+
+
+def test_a_test_set_is_kept_out_of_training(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path)
+    for side in ("en", "de"):
+        lines = (tmp_path / f"train.{side}").read_text(encoding="utf-8").split("\n")[:7]
+        (tmp_path / f"test.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    files = [str(tmp_path / f"test.{side}") for side in ("en", "de")]
+    command = [*train_command(corpus, tmp_path / "run", train_steps=2), "--against", files[0], "--against", files[1]]
+    run_to_end(command)
+    assert RunDir(tmp_path / "run").read_manifest()["data"]["cleaning"]["overlap"] >= 7
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_preparation_can_be_interrupted(tmp_path: Path, number: signal.Signals) -> None:
+    lines = "".join(f"line number {i} of many\tZeile Nummer {i} von vielen\n" for i in range(400_000))
+    (tmp_path / "large.tsv").write_text(lines, encoding="utf-8")
+    process = start(train_command([str(tmp_path / "large.tsv")], tmp_path / "run"))
+    assert process.stderr is not None
+    while "reading" not in process.stderr.readline():
+        assert process.poll() is None
+    asked = time.monotonic()
+    code, errors = stop(process, number)
+    assert code in (130, -signal.SIGTERM)
+    assert "Traceback" not in errors
+    assert time.monotonic() - asked < 10
+    assert not (tmp_path / "run" / "prepared").exists()
+
+
+def test_the_second_ctrl_c_ends_a_run_at_once(tmp_path: Path, corpus: list[str]) -> None:
+    run = tmp_path / "run"
+    process = start(train_command(corpus, run, train_steps=100_000, train_save_every=1000))
+    assert wait_for_step(run, 3, process)
+    process.send_signal(signal.SIGINT)
+    code, _ = stop(process, signal.SIGINT)
+    assert code == 130
