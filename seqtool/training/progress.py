@@ -119,7 +119,10 @@ class Progress:
             share + (f"  {format_seconds(seconds)} left" if seconds is not None else ""),
         )
         curve = Text("loss ", style="dim") + Text(sparkline(list(self._losses), 60), style="cyan")
-        return Panel(Group(bar, grid, curve), title="seqtool train", title_align="left", border_style="dim")
+        width = self.console.width - 3  # a ^C that the terminal echoes behind it must not break the line
+        return Panel(
+            Group(bar, grid, curve), title="seqtool train", title_align="left", border_style="dim", width=width
+        )
 
     def _train_cells(self) -> list[tuple[str, str]]:
         t = self._train
