@@ -14,9 +14,14 @@ class ReversingEngine:
     """Translates by reversing the token ids, and remembers the sizes of the calls it got."""
 
     name = "reversing"
+    compute_type = "float32"
+    max_tokens = 0
 
     def __init__(self) -> None:
         self.calls: list[int] = []
+
+    def unsupported(self, options: SearchOptions, n_source: int) -> list[str]:
+        return []
 
     def translate(
         self,

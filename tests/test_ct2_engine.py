@@ -144,6 +144,57 @@ def test_auto_takes_it_where_it_is_able_and_torch_otherwise(run: RunDir, tmp_pat
     assert len(notes) == 1
 
 
+def test_a_length_that_its_table_lacks_is_noticed_before_any_input(run: RunDir) -> None:
+    options = {"max_length_ratio": 16.0}  # 16 * 64 + 16 tokens for the longest part, of 1,023
+    fast = Translator.load(run.path, engine="ctranslate2")
+    with pytest.raises(SeqtoolError, match=r"does not offer --max-length-ratio 16 for lines of 64 tokens; use"):
+        fast.engine_for(fast.make_options(**options))
+    assert fast.engine_for(fast.make_options(max_length_ratio=15.0)) is fast.engine
+    notes: list[str] = []
+    either = Translator.load(run.path, notify=notes.append)
+    assert either.engine_for(either.make_options(**options)).name == "torch"
+    assert len(notes) == 1
+
+
+def test_pairs_longer_than_its_table_are_scored_by_torch(run: RunDir) -> None:
+    pairs = [("a man", "ein Mann"), ("she " * 1100, "sie"), ("she", "sie " * 1100)]
+    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+    found = Translator.load(run.path).score(sources, targets)
+    expected = Translator.load(run.path, engine="torch").score(sources, targets)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-3)
+    with pytest.raises(
+        SeqtoolError, match=r"lines 2-3: longer than the 1,023 tokens that the ctranslate2 engine takes"
+    ):
+        Translator.load(run.path, engine="ctranslate2").score(sources, targets)
+
+
+def test_what_the_machine_lacks_is_named(run: RunDir) -> None:
+    import ctranslate2
+
+    if not ctranslate2.get_cuda_device_count():
+        with pytest.raises(SeqtoolError, match="ctranslate2 finds no CUDA device here; give --device cpu"):
+            Translator.load(run.path, engine="ctranslate2", device="cuda")
+    if "float16" not in ctranslate2.get_supported_compute_types("cpu"):
+        lacks = "ctranslate2 has no --compute-type float16 on this cpu; it has float32, int"
+        with pytest.raises(SeqtoolError, match=lacks):
+            Translator.load(run.path, engine="ctranslate2", device="cpu", compute_type="float16")
+        notes: list[str] = []
+        engine = Translator.load(run.path, device="cpu", compute_type="float16", notify=notes.append).engine
+        assert (engine.name, engine.compute_type) == ("torch", "float16")
+        assert lacks in notes[0]
+
+
+def test_a_type_of_numbers_that_only_one_engine_has_is_no_secret(run: RunDir) -> None:
+    translator = Translator.load(run.path, compute_type="int8")
+    assert (translator.engine.name, translator.engine.compute_type) == ("ctranslate2", "int8_float32")
+    with pytest.raises(SeqtoolError, match="torch engine has no --compute-type int8"):
+        translator.translate(["a man"], sample=True)
+    with pytest.raises(SeqtoolError, match="--compile is for the torch engine"):
+        Translator.load(run.path, engine="ctranslate2", compile=True)
+    assert Translator.load(run.path, compile=True).engine.name == "torch"
+
+
 def test_an_export_of_other_weights_is_not_used(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     export_ctranslate2(run, "int8")

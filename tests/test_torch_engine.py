@@ -1,6 +1,7 @@
 """The torch engine with real Transformers: batches change no bit, scores are the model's, all else is left alone."""
 
 import random
+import shutil
 import threading
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from table_model import TableModel
 from tiny_run import make_run
 from torch import Tensor
+from torch._dynamo.utils import counters
 
 from seqtool.config import ModelConfig
 from seqtool.corpus.tokenizer import EOS
@@ -19,7 +21,7 @@ from seqtool.translation.batching import LENGTH_STEP, padded_length, plan_batche
 from seqtool.translation.decoding import OpenSentences
 from seqtool.translation.engine import SearchOptions, TokenHypothesis
 from seqtool.translation.engines import torch_engine
-from seqtool.translation.engines.torch_engine import TorchEngine, single_threaded_workers, work_or_halve
+from seqtool.translation.engines.torch_engine import TorchEngine, choose_dtype, single_threaded_workers, work_or_halve
 
 VOCAB = 250
 
@@ -241,9 +243,43 @@ def test_an_error_in_a_worker_reaches_the_caller():
         TorchEngine([Broken(9)]).translate([[4]] * 50, SearchOptions())
 
 
-def test_half_precision_works_on_the_cpu_too(tmp_path):
+@pytest.mark.parametrize("compute_type", ["bfloat16", "float16"])
+def test_half_precision_works_on_the_cpu_too(tmp_path, compute_type):
     run = make_run(tmp_path / "run")
-    engine = TorchEngine.load([run], dtype=torch.bfloat16)
+    engine = TorchEngine.load([run], compute_type=compute_type)
+    assert engine.compute_type == compute_type
     (found,) = engine.translate([[5, 6, 7]], SearchOptions(beam=3, n_best=3))
     (scores,) = engine.score([[5, 6, 7]], [found[0].ids])
     assert sum(scores) == pytest.approx(found[0].log_prob, rel=0.05)
+    exact = TorchEngine.load([run])
+    assert exact.compute_type == "float32"
+    (expected,) = exact.score([[5, 6, 7]], [found[0].ids])
+    assert scores != expected  # the numbers are others, but near
+    assert scores == pytest.approx(expected, abs=0.2)
+
+
+def test_the_type_of_numbers_is_chosen_by_name(monkeypatch):
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    assert [choose_dtype("default", device) for device in (cpu, gpu)] == [torch.float32] * 2
+    assert choose_dtype("auto", cpu) == torch.float32
+    for has_bfloat16, expected in ((True, torch.bfloat16), (False, torch.float16)):
+        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation, has=has_bfloat16: has)
+        assert choose_dtype("auto", gpu) == expected
+    with pytest.raises(SeqtoolError, match="torch engine has no --compute-type int8; it has float32, bfloat16"):
+        choose_dtype("int8", cpu)
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="torch.compile needs a C++ compiler")
+def test_a_compiled_model_translates_the_same(tmp_path):
+    torch._dynamo.reset()
+    counters.clear()
+    run = make_run(tmp_path / "run", decoder_layers=3)
+    plain, compiled = TorchEngine.load([run]), TorchEngine.load([run], compile=True)
+    sources = make_sources(24, longest=40)
+    options = SearchOptions(beam=2, max_length_ratio=0.1)
+    for part in (sources[:6], sources[6:]):  # sizes that vary
+        for ours, theirs in zip(plain.translate(part, options), compiled.translate(part, options), strict=True):
+            assert ours[0].score == pytest.approx(theirs[0].score, abs=1e-4)
+    assert 2 <= counters["stats"]["unique_graphs"] <= 6  # encoder and feed-forward, each for few sizes
+    assert not counters["graph_break"]
+    torch._dynamo.reset()

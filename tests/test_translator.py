@@ -1,5 +1,6 @@
 """Text in, text out: blank, odd and over-long lines, duplicates, prefixes, the guard, and the choice of engine."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ def test_words_are_banned_in_every_form_they_have_as_one_token(tokenizers: Token
 class LimitedEngine(ReversingEngine):
     name = "limited"
 
-    def unsupported(self, options: SearchOptions) -> list[str]:
+    def unsupported(self, options: SearchOptions, n_source: int) -> list[str]:
         return ["--sample"] if options.sample else []
 
 
@@ -137,6 +138,48 @@ def test_an_engine_that_was_asked_for_says_what_it_cannot_do(tokenizers: Tokeniz
         make_translator(tokenizers, LimitedEngine()).translate(["A man"], sample=True)
 
 
+def test_scoring_wants_a_target_for_each_source(tokenizers: TokenizerPair) -> None:
+    translator = make_translator(tokenizers)
+    with pytest.raises(SeqtoolError, match="there are 2 sources but 1 targets"):
+        translator.score(["a", "b"], ["c"])
+    with pytest.raises(SeqtoolError, match=r"score\(\[source\], \[target\]\)"):
+        translator.score("ab", "cd")
+
+
+class ShortEngine(ReversingEngine):
+    """Takes few tokens, and scores each with -2 where the other engine scores -1."""
+
+    name = "short"
+    max_tokens = 6
+
+    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+        assert all(len(ids) <= self.max_tokens for ids in (*sources, *targets))
+        return [[-2.0] * (len(target) + 1) for target in targets]
+
+
+def test_pairs_that_are_too_long_are_scored_by_the_other_engine(tokenizers: TokenizerPair) -> None:
+    notes: list[str] = []
+    translator = make_translator(tokenizers, ShortEngine(), fallback=ReversingEngine, notify=notes.append)
+    long = "A man walks in the park. " * 3
+    scores = translator.score(["she", long, "she", ""], ["she", "she", long, ""], first_line=5)
+    assert [row[0] for row in scores] == [-2.0, -1.0, -1.0, -2.0]
+    assert [len(row) for row in scores] == [
+        len(tokenizers.target.encode(text.strip())) + 1 for text in ("she", "she", long, "")
+    ]
+    assert notes == [
+        "lines 6-7: longer than the 6 tokens that the short engine takes, so the slower torch engine is used"
+    ]
+
+
+def test_pairs_that_no_engine_takes_are_named_by_their_line(tokenizers: TokenizerPair) -> None:
+    long = "A man walks in the park. " * 3
+    with pytest.raises(SeqtoolError, match=r"line 8: longer than the 6 tokens .* takes; .*--engine"):
+        make_translator(tokenizers, ShortEngine()).score(["she", long], ["she", "she"], first_line=7)
+    both = make_translator(tokenizers, ShortEngine(), fallback=ShortEngine)
+    with pytest.raises(SeqtoolError, match=r"line 8: its \d+ tokens are more than the 6 that this model has"):
+        both.score(["she", long], ["she", "she"], first_line=7)
+
+
 def test_a_model_folder_is_asked_for_by_name(tmp_path: Path) -> None:
     with pytest.raises(SeqtoolError, match="no such model folder"):
         Translator.load(tmp_path / "none")
@@ -144,3 +187,8 @@ def test_a_model_folder_is_asked_for_by_name(tmp_path: Path) -> None:
         Translator.load(tmp_path, engine="ctranslate")
     with pytest.raises(SeqtoolError, match="no model is given"):
         Translator.load([])
+    with pytest.raises(SeqtoolError, match="no compute type 'int9'; did you mean 'int8'"):
+        Translator.load(tmp_path, compute_type="int9")
+    for device in ("cuda:x", "cpu:1", "gpu"):
+        with pytest.raises(SeqtoolError, match=f"there is no device '{device}'"):
+            Translator.load(tmp_path, device=device)

@@ -9,11 +9,13 @@ from seqtool.config import Config, load_config
 from seqtool.corpus.tokenizer import TokenizerPair
 from seqtool.errors import SeqtoolError, suggest
 from seqtool.files import RunDir
-from seqtool.translation.engine import Engine
+from seqtool.translation.engine import Engine, count_cores
 from seqtool.translation.export_record import is_current, read_record
 
 ENGINES = ("auto", "torch", "ctranslate2")
 DEVICES = ("auto", "cpu", "cuda", "mps")
+FLOATS = ("float32", "bfloat16", "float16")
+COMPUTE_TYPES = ("default", "auto", *FLOATS, "int8", *(f"int8_{name}" for name in FLOATS), "int16")
 
 
 @dataclass(frozen=True)
@@ -28,13 +30,16 @@ class TranslatorParts:
 
 
 def load_parts(
-    folders: list[Path], engine: str, device: str, threads: int, compute_type: str, batch_tokens: int | None
+    folders: list[Path],
+    engine: str,
+    device: str,
+    threads: int,
+    compute_type: str,
+    batch_tokens: int | None,
+    compile: bool = False,
 ) -> TranslatorParts:
     """Open one run directory, or several as an ensemble, with the engine asked for."""
-    if engine not in ENGINES:
-        raise SeqtoolError(f"there is no engine '{engine}'{suggest(engine, ENGINES)}")
-    if device.partition(":")[0] not in DEVICES:
-        raise SeqtoolError(f"there is no device '{device}'{suggest(device, DEVICES)}")
+    check_names(engine, device, compute_type)
     if not folders:
         raise SeqtoolError("no model is given; name a run directory with -m DIR")
     runs = [RunDir(folder).require_model() for folder in folders]
@@ -46,16 +51,34 @@ def load_parts(
     def load_torch() -> Engine:
         from seqtool.translation.engines.torch_engine import TorchEngine
 
-        return TorchEngine.load(runs, torch_device(device), batch_tokens=size, threads=threads)
+        return TorchEngine.load(
+            runs, torch_device(device), compute_type=compute_type, compile=compile, batch_tokens=size, threads=threads
+        )
 
-    obstacle = None if engine == "torch" else why_not_ctranslate2(runs, device)
-    if engine == "ctranslate2" and obstacle:
+    if compile and engine == "ctranslate2":
+        raise SeqtoolError("--compile is for the torch engine; leave it out, or use --engine torch")
+    if compile or engine == "torch":
+        return TranslatorParts(config, tokenizers, load_torch())
+    obstacle = why_not_ctranslate2(runs, device, compute_type)
+    if obstacle and engine == "ctranslate2":
         raise SeqtoolError(f"{obstacle}; or use --engine torch")
-    if engine == "torch" or obstacle:
-        stale = [f"{obstacle}; the slower torch engine is used"] if obstacle and runs[0].ctranslate2.exists() else []
-        return TranslatorParts(config, tokenizers, load_torch(), notes=stale if len(runs) == 1 else [])
+    if obstacle:
+        is_news = runs[0].ctranslate2.exists() and len(runs) == 1
+        notes = [f"{obstacle}; the slower torch engine is used"] if is_news else []
+        return TranslatorParts(config, tokenizers, load_torch(), notes=notes)
     fast = load_ctranslate2(runs[0], tokenizers, device, threads, compute_type, size)
     return TranslatorParts(config, tokenizers, fast, load_torch if engine == "auto" else None)
+
+
+def check_names(engine: str, device: str, compute_type: str) -> None:
+    """Raise where there is no such engine, device or type of numbers anywhere."""
+    if engine not in ENGINES:
+        raise SeqtoolError(f"there is no engine '{engine}'{suggest(engine, ENGINES)}")
+    kind, colon, index = device.partition(":")
+    if kind not in DEVICES or (colon and not (kind == "cuda" and index.isdecimal())):
+        raise SeqtoolError(f"there is no device '{device}'{suggest(device, (*DEVICES, 'cuda:0'))}")
+    if compute_type not in COMPUTE_TYPES:
+        raise SeqtoolError(f"there is no compute type '{compute_type}'{suggest(compute_type, COMPUTE_TYPES)}")
 
 
 def load_ctranslate2(
@@ -77,9 +100,9 @@ def load_ctranslate2(
     )
 
 
-def why_not_ctranslate2(runs: list[RunDir], device: str) -> str | None:
+def why_not_ctranslate2(runs: list[RunDir], device: str, compute_type: str) -> str | None:
     """Return what keeps ctranslate2 from being used and how to change it; None where nothing does."""
-    from seqtool.translation.engines.ct2_engine import is_installed
+    from seqtool.translation.engines.ct2_engine import is_installed, why_not_here
 
     run = runs[0]
     if len(runs) > 1:
@@ -96,7 +119,7 @@ def why_not_ctranslate2(runs: list[RunDir], device: str) -> str | None:
             f"{run.ctranslate2} was not made from the present {run.weights.name}; "
             f"make it again with 'seqtool export -m {run.path} --to ctranslate2'"
         )
-    return None
+    return why_not_here(device, compute_type)
 
 
 def torch_device(device: str) -> str:
@@ -105,8 +128,9 @@ def torch_device(device: str) -> str:
 
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device == "cuda" and not torch.cuda.is_available():
-        raise SeqtoolError("there is no CUDA device here; give --device cpu")
+    if device.startswith("cuda") and int(device.partition(":")[2] or 0) >= torch.cuda.device_count():
+        name = "CUDA device" if device == "cuda" else f"device {device}"
+        raise SeqtoolError(f"there is no {name} here; give --device cpu")
     if device == "mps" and not torch.backends.mps.is_available():
         raise SeqtoolError("there is no MPS device here; give --device cpu")
     if device == "cuda" and "LOCAL_RANK" in os.environ:
@@ -117,4 +141,4 @@ def torch_device(device: str) -> str:
 def threads_per_process() -> int:
     """Return 0 (all cores), or this process's share of them where torchrun started several."""
     n_local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    return max(1, (os.cpu_count() or 1) // n_local) if n_local > 1 else 0
+    return max(1, count_cores() // n_local) if n_local > 1 else 0

@@ -1,5 +1,6 @@
 """What every engine takes and gives: token ids in, ranked hypotheses out. Knows neither torch nor text."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -85,6 +86,12 @@ class Engine(Protocol):
     """Translates and scores batches of token ids; results do not depend on what else is in a batch."""
 
     name: str
+    compute_type: str  # what it computes in: float32, bfloat16, int8, ...
+    max_tokens: int  # the longest source or target that it takes, without the end symbol; 0 where there is no limit
+
+    def unsupported(self, options: SearchOptions, n_source: int) -> list[str]:
+        """Name the options asked for that it has no match for, where sources have up to n_source tokens."""
+        ...
 
     def translate(
         self,
@@ -98,3 +105,8 @@ class Engine(Protocol):
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         """Return for each pair the log-probability of each target token and, last, of the end symbol."""
         ...
+
+
+def count_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

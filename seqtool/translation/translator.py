@@ -17,6 +17,7 @@ from seqtool.corpus.tokenizer import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.translation.engine import Engine, SearchOptions, TokenHypothesis
 from seqtool.translation.guard import choose
+from seqtool.translation.lines import name_lines
 from seqtool.translation.options import make_options
 from seqtool.translation.results import Hypothesis, Translation, align, join_hypotheses
 from seqtool.translation.splitting import split_text
@@ -81,15 +82,17 @@ class Translator:
         compute_type: str = "default",
         batch_tokens: int | None = None,
         notify: Callable[[str], None] | None = None,
+        compile: bool = False,
     ) -> "Translator":
         """Open a run directory, or several as an ensemble; threads 0 means all cores.
 
-        `auto` takes the ctranslate2 engine where it is installed, exported and able, and torch for all else.
+        The engine `auto` takes ctranslate2 where it is installed, exported and able, and torch for all else. The
+        compute type `default` is what was exported, or float32 with torch; `auto` is the quickest of the device.
         """
         from seqtool.translation.choosing import load_parts
 
         folders = [Path(model)] if isinstance(model, str | Path) else [Path(folder) for folder in model]
-        parts = load_parts(folders, engine, device, threads, compute_type, batch_tokens)
+        parts = load_parts(folders, engine, device, threads, compute_type, batch_tokens, compile)
         if notify:
             for note in parts.notes:
                 notify(note)
@@ -132,11 +135,42 @@ class Translator:
         results = {line: self._assemble(line[0], parts_of[line], found, search) for line in unique}
         return [results[line] for line in lines]
 
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[float]]:
-        """Return for each pair the log-probability of each target token and, last, of the end of the sentence."""
+    def score(self, sources: Sequence[str], targets: Sequence[str], first_line: int = 1) -> list[list[float]]:
+        """Return for each pair the log-probability of each target token and, last, of the end of the sentence.
+
+        A pair is never split. One that is too long is an error that names its line, counted from first_line.
+        """
+        if isinstance(sources, str) or isinstance(targets, str):
+            raise SeqtoolError("score() takes lists of texts, not one text; write score([source], [target])")
+        if len(sources) != len(targets):
+            raise SeqtoolError(f"there are {len(sources)} sources but {len(targets)} targets; give one for each")
         src = self.tokenizers.source.encode_batch([clean_text(text) for text in sources])
         tgt = self.tokenizers.target.encode_batch([clean_text(text) for text in targets])
-        return self.engine.score(src, tgt)
+        scores: list[list[float]] = [[] for _ in src]
+        for engine, rows in self._share_out([max(map(len, pair)) for pair in zip(src, tgt, strict=True)], first_line):
+            found = engine.score([src[row] for row in rows], [tgt[row] for row in rows])
+            for row, token_scores in zip(rows, found, strict=True):
+                scores[row] = token_scores
+        return scores
+
+    def _share_out(self, lengths: list[int], first_line: int) -> list[tuple[Engine, list[int]]]:
+        """Return which pairs of these lengths each engine has to score."""
+        long = [row for row, length in enumerate(lengths) if 0 < self.engine.max_tokens < length]
+        if not long:
+            return [(self.engine, list(range(len(lengths))))]
+        lines = name_lines(first_line + row for row in long)
+        cause = f"{lines}: longer than the {self.engine.max_tokens:,} tokens that the {self.engine.name} engine takes"
+        if self._fallback is None:
+            advice = "" if self.engine.name == "torch" else ", or use --engine torch"
+            raise SeqtoolError(f"{cause}; shorten what is there{advice}")
+        second = self._second_engine(f"{cause}, so the slower torch engine is used")
+        for row in long:
+            if 0 < second.max_tokens < lengths[row]:
+                raise SeqtoolError(
+                    f"line {first_line + row:,}: its {lengths[row]:,} tokens are more than the {second.max_tokens:,} "
+                    "that this model has positions for; shorten it"
+                )
+        return [(self.engine, [row for row in range(len(lengths)) if row not in set(long)]), (second, long)]
 
     def make_options(self, **options: Any) -> SearchOptions:
         """Return the search options that translate() would use for these."""
@@ -151,15 +185,19 @@ class Translator:
 
     def engine_for(self, search: SearchOptions) -> Engine:
         """Return the first engine that can do what is asked for."""
-        unsupported = getattr(self.engine, "unsupported", None)
-        missing: list[str] = unsupported(search) if unsupported else []
+        missing = self.engine.unsupported(search, self.longest_part(search))
         if not missing:
             return self.engine
-        names = ", ".join(missing)
+        cause = f"the {self.engine.name} engine does not offer {', '.join(missing)}"
         if self._fallback is None:
-            raise SeqtoolError(f"the {self.engine.name} engine does not offer {names}; use --engine torch")
+            raise SeqtoolError(f"{cause}; use --engine torch")
+        return self._second_engine(f"{cause}, so the slower torch engine is used")
+
+    def _second_engine(self, note: str) -> Engine:
+        """Return the engine for what the first one cannot do; the user is told once."""
+        assert self._fallback is not None
         if self._second is None:
-            self._notify(f"the {self.engine.name} engine does not offer {names}, so the slower torch engine is used")
+            self._notify(note)
             self._second = self._fallback()
         return self._second
 

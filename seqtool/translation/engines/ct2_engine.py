@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from seqtool.corpus.tokenizer import BOS, EOS, PAD, TokenizerPair
 from seqtool.errors import SeqtoolError
-from seqtool.translation.engine import SearchOptions, TokenHypothesis
+from seqtool.translation.engine import SearchOptions, TokenHypothesis, count_cores
 from seqtool.translation.penalties import length_penalty
 
 BATCH_ROWS = 32  # sentences at once in one worker
@@ -59,9 +59,21 @@ def without_torch() -> Iterator[None]:
         del sys.modules["torch"]
 
 
-def count_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def why_not_here(device: str, compute_type: str) -> str | None:
+    """Return what ctranslate2 lacks on this machine and what to give instead; None where it lacks nothing."""
+    with without_torch():
+        import ctranslate2
+
+    kind, _, index = device.partition(":")
+    n_gpus = ctranslate2.get_cuda_device_count()
+    if kind == "cuda" and int(index or 0) >= n_gpus:
+        name = "CUDA device" if device == "cuda" else f"device {device}"
+        return f"ctranslate2 finds no {name} here; give --device cpu"
+    kind = ("cuda" if n_gpus else "cpu") if kind == "auto" else kind
+    known = sorted(ctranslate2.get_supported_compute_types(kind))
+    if compute_type not in ("default", "auto", *known):
+        return f"ctranslate2 has no --compute-type {compute_type} on this {kind}; it has {', '.join(known)}"
+    return None
 
 
 class CTranslate2Engine:
@@ -105,18 +117,23 @@ class CTranslate2Engine:
                 "make it again with 'seqtool export', or use --engine torch"
             ) from None
         self._source, self._target = tokenizers.source, tokenizers.target
-        self._n_positions, self._n_learned = n_positions, n_learned
+        self.max_tokens = max(0, n_positions - 1)
+        self._n_learned = n_learned
         self.batch_tokens = min(batch_tokens, BATCH_TOKENS)
         self.compute_type = str(self._model.compute_type)
         self._min_rows = 1 if self.compute_type.startswith("int8") else MIN_FLOAT_ROWS
 
-    def unsupported(self, options: SearchOptions) -> list[str]:
-        """Name the options asked for that ctranslate2 has no match for."""
+    def unsupported(self, options: SearchOptions, n_source: int) -> list[str]:
+        """Name the options asked for that ctranslate2 has no match for, where sources have up to n_source tokens."""
+        longest = max(n_source, self._limit(options, n_source))
         asked = {
             "--sample": options.sample,  # its random numbers depend on what else is in a batch
             "--coverage-penalty": options.coverage_penalty != 0,
             "--diverse-groups": options.diverse_groups > 1,
             "--require": bool(options.required),
+            f"--max-length-ratio {options.max_length_ratio:g} for lines of {n_source:,} tokens": (
+                0 < self.max_tokens < longest
+            ),
         }
         return [name for name, is_asked in asked.items() if is_asked]
 
@@ -127,10 +144,12 @@ class CTranslate2Engine:
         prefixes: Sequence[Sequence[int]] | None = None,
     ) -> list[list[TokenHypothesis]]:
         """Return for each source (ids without the end symbol) its n best hypotheses, best first."""
-        missing = self.unsupported(options)
+        missing = self.unsupported(options, max(map(len, sources), default=0))
+        starts = prefixes if prefixes is not None else [()] * len(sources)
+        if 0 < self.max_tokens < max(map(len, starts), default=0):
+            missing.append(f"a --prefix of more than {self.max_tokens:,} tokens")
         if missing:
             raise SeqtoolError(f"the ctranslate2 engine does not offer {', '.join(missing)}; use --engine torch")
-        starts = prefixes if prefixes is not None else [()] * len(sources)
         found: list[list[Ended]] = [[] for _ in sources]
         odd: list[int] = []
         for row, hypotheses in self._search(sources, starts, options, range(len(sources)), options.banned):
@@ -240,16 +259,10 @@ class CTranslate2Engine:
         """Repeat the last row where a batch would have too few."""
         return rows + rows[-1:] * (self._min_rows - len(rows))
 
-    def _limit(self, options: SearchOptions, n_source: int, prefix: Sequence[int]) -> int:
+    def _limit(self, options: SearchOptions, n_source: int, prefix: Sequence[int] = ()) -> int:
         """Return the most target tokens for a source; there is always room for its prefix."""
         limit = max(options.max_length(n_source), len(prefix))
-        limit = min(limit, self._n_learned - 1) if self._n_learned else limit
-        if 0 < self._n_positions < max(limit, n_source) + 1:
-            raise SeqtoolError(
-                f"--max-length-ratio {options.max_length_ratio:g} allows for {limit} tokens, but the ctranslate2 "
-                f"engine has {self._n_positions - 1} at most; give a lower one, or use --engine torch"
-            )
-        return limit
+        return min(limit, self._n_learned - 1) if self._n_learned else limit
 
     def _read(self, result: Any, options: SearchOptions, limit: int, is_exact: bool) -> list[Ended]:
         """Turn ctranslate2's hypotheses of one sentence into ids and, where they are exact, log-probabilities."""

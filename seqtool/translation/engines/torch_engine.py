@@ -6,13 +6,12 @@ to the lower beam and token, and on a CPU the arithmetic itself is kept the same
 Legend: B sentences, R rows, S source length, T target length, H heads.
 """
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,18 +20,22 @@ from seqtool.corpus.tokenizer import BOS, EOS
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir
 from seqtool.model.interface import Seq2Seq
+from seqtool.model.layers import DecoderLayer
 from seqtool.model.loading import load_model
+from seqtool.model.transformer import Transformer
 from seqtool.translation.batching import MIN_ROWS, pad_rows, padded_length, plan_batches
 from seqtool.translation.beam_step import NOTHING, Finished
 from seqtool.translation.constraints import Constraints, length_limit
 from seqtool.translation.decoding import Decoding, OpenSentences
-from seqtool.translation.engine import SearchOptions, TokenHypothesis
+from seqtool.translation.engine import SearchOptions, TokenHypothesis, count_cores
 from seqtool.translation.ensemble import check_same_tokens
 from seqtool.translation.penalties import coverage_penalty
 from seqtool.translation.sampling import random_table, sample
 from seqtool.translation.search import beam_search
 
 Result = TypeVar("Result")
+
+TORCH_TYPES = ("float32", "bfloat16", "float16")
 
 CPU_TOKENS = 1024  # source tokens in a batch of one CPU core, at most; larger ones are no quicker, but share out badly
 SCORED_AT_ONCE = 4096  # tokens whose log-probabilities over the vocabulary are held at once in scoring
@@ -60,6 +63,8 @@ class TorchEngine:
         self.workers = (threads or count_cores()) if self.on_cpu else 1
         self.batches_at_once = 2 * self.workers  # what a caller should give at once, in multiples of batch_tokens
         self.n_positions = min(filter(None, map(count_positions, self.models)), default=0)
+        self.max_tokens = max(0, self.n_positions - 1)
+        self.compute_type = str(dtype_of(self.models[0])).removeprefix("torch.")
 
     @classmethod
     def load(
@@ -67,18 +72,23 @@ class TorchEngine:
         runs: Sequence[RunDir],
         device: str | torch.device = "cpu",
         *,
-        dtype: torch.dtype = torch.float32,
+        compute_type: str = "default",
         compile: bool = False,
         batch_tokens: int = 8192,
         threads: int = 0,
     ) -> "TorchEngine":
         """Load the models of run directories; several are an ensemble."""
+        dtype = choose_dtype(compute_type, torch.device(device))
         check_same_tokens(runs)
         models = [load_model(run, device).to(dtype) for run in runs]
         if compile:
             for model in models:
-                model.decode = torch.compile(model.decode, dynamic=True)  # type: ignore[method-assign]
+                compile_parts(model)
         return cls(models, device, batch_tokens=batch_tokens, threads=threads)
+
+    def unsupported(self, options: SearchOptions, n_source: int) -> list[str]:
+        """Name the options asked for that it has no match for: there are none."""
+        return []
 
     def translate(
         self,
@@ -224,6 +234,38 @@ class TorchEngine:
         return [by_row[row] for row in range(n)]
 
 
+def choose_dtype(compute_type: str, device: torch.device) -> torch.dtype:
+    """Return the type of numbers to compute in.
+
+    The default is float32, as in validation, on every device: so scores of a training and of the finished model are
+    the same, and batches change nothing. `auto` is the quickest of the device.
+    """
+    if compute_type == "auto" and device.type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
+    types = {"default": "float32", "auto": "float32", **{name: name for name in TORCH_TYPES}}
+    if compute_type not in types:
+        raise SeqtoolError(
+            f"the torch engine has no --compute-type {compute_type}; it has {', '.join(TORCH_TYPES)} and auto"
+        )
+    dtype: torch.dtype = getattr(torch, types[compute_type])
+    return dtype
+
+
+def dtype_of(model: Seq2Seq) -> torch.dtype:
+    """Return what a model computes in."""
+    return next(model.parameters()).dtype if isinstance(model, nn.Module) else torch.float32
+
+
+def compile_parts(model: Transformer) -> None:
+    """Compile what knows no cache: the encoder and the decoder's feed-forward layers.
+
+    The cache's sizes change in so many ways that torch.compile would compile again and again, and then give up.
+    """
+    model.encode = torch.compile(model.encode, dynamic=True)  # type: ignore[method-assign]
+    for layer in cast(list[DecoderLayer], model.decoder):
+        layer.feed_forward.compile(dynamic=True)
+
+
 def read_finished(finished: Finished, n_best: int, merge: bool = True) -> list[list[TokenHypothesis]]:
     """Turn what sentences found into hypotheses, best first; where there are groups of beams each gives its best first.
 
@@ -252,11 +294,6 @@ def count_positions(model: Seq2Seq) -> int:
     """Return how many positions a model can tell apart, 0 where there is no limit."""
     config = getattr(model, "config", None)
     return config.max_positions if config is not None and config.positions == "learned" else 0
-
-
-def count_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def work_or_halve(work: Callable[[list[int]], list[Result]], batch: list[int]) -> list[Result]:
