@@ -135,7 +135,8 @@ def test_damage_to_older_checkpoints_and_the_best_does_not_keep_a_run_from_its_e
 
 def test_an_end_that_was_cut_short_is_done_again(corpus: list[str], run: Path) -> None:
     manifest = RunDir(run).read_manifest()
-    manifest["training"]["finished"] = False
+    assert manifest["training"]["finished"] == "36 steps are done at step 36"
+    manifest["complete"] = False
     (run / "manifest.json").write_text(json.dumps(manifest))
     (run / "report.html").unlink()
     shutil.rmtree(run / "ctranslate2", ignore_errors=True)
@@ -143,7 +144,8 @@ def test_an_end_that_was_cut_short_is_done_again(corpus: list[str], run: Path) -
     run_to_end(train_command(corpus, run))
     assert (run / "report.html").exists()
     assert (run / "model.safetensors").read_bytes() == before
-    assert RunDir(run).read_manifest()["training"]["finished"]
+    assert RunDir(run).read_manifest()["complete"]
+    assert "not finished" not in (run / "report.html").read_text(encoding="utf-8")
 
 
 def test_another_beam_for_a_finished_run_leaves_its_files_vouched_for(corpus: list[str], run: Path) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 from torch import Tensor
 
 from seqtool import __version__
-from seqtool.config import Config
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir, sha256_of, to_json, write_whole
 from seqtool.model.counting import count_parameters
@@ -21,7 +20,6 @@ from seqtool.model.loading import save_weights
 from seqtool.training.checkpoint import Checkpoint, read_checkpoint
 from seqtool.training.data import TrainingData
 from seqtool.training.progress import Progress
-from seqtool.training.state import RunState
 from seqtool.training.trainer import Trainer, best_folder
 from seqtool.training.validation import Validation, Validator
 
@@ -82,17 +80,16 @@ def choose_model(trainer: Trainer, validator: Validator) -> tuple[Candidate, Val
 
 def publish(
     run: RunDir,
-    config: Config,
+    trainer: Trainer,
     data: TrainingData,
-    state: RunState,
-    weights: Mapping[str, Tensor],
-    source: str,
-    step: int,
+    chosen: Candidate,
     validation: Validation,
     candidates: Mapping[str, float],
+    finished: str,
 ) -> None:
     """Write model.safetensors and a manifest that vouches for all files of the model."""
-    save_weights(dict(weights), run.weights)
+    config, state = trainer.config, trainer.state
+    save_weights(chosen.weights, run.weights)
     files = [run.config, run.tokenizer, run.target_tokenizer, run.weights]
     vocabularies = data.tokenizers.source.vocab_size, data.tokenizers.target.vocab_size
     parameters = count_parameters(config.model, *vocabularies)
@@ -103,7 +100,12 @@ def publish(
         "files": {file.name: sha256_of(file) for file in files if file.exists()},
         "versions": versions(),
         "data": data.describe(),
-        "model": {"parameters": parameters.total, "source": source, "step": step, "candidates": dict(candidates)},
+        "model": {
+            "parameters": parameters.total,
+            "source": chosen.name,
+            "step": chosen.step,
+            "candidates": dict(candidates),
+        },
         "scores": scores_of(validation),
         "training": {
             "steps": state.step,
@@ -111,17 +113,16 @@ def publish(
             "minutes": round(state.seconds / 60, 2),
             "tokens": state.seen_tokens,
             "planned_steps": state.planned_steps,
-            "finished": False,
+            "finished": finished,
         },
+        "complete": False,
     }
     write_whole(run.manifest, to_json(manifest))
 
 
-def mark_finished(run: RunDir, mark: str) -> None:
-    """Record that a run came to its end; this is the last thing written, so that an end cut short is done again."""
-    manifest = run.read_manifest()
-    manifest["training"]["finished"] = mark
-    write_whole(run.manifest, to_json(manifest))
+def mark_complete(run: RunDir) -> None:
+    """Record that everything is there; this is the last thing written, so that an end cut short is done again."""
+    write_whole(run.manifest, to_json({**run.read_manifest(), "complete": True}))
 
 
 def scores_of(validation: Validation) -> list[dict[str, Any]]:

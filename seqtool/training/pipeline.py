@@ -23,7 +23,7 @@ from seqtool.training.distributed import Workers, join_workers
 from seqtool.training.finishing import (
     choose_model,
     export_fast_form,
-    mark_finished,
+    mark_complete,
     publish,
     write_valid_lines,
 )
@@ -124,18 +124,19 @@ def finish(trainer: Trainer, validator: Validator | None, data: TrainingData, re
     """Choose the model, write everything that belongs to it, and tell what came out."""
     assert validator is not None
     run = trainer.run
-    if run.read_manifest().get("training", {}).get("finished") == finished_mark(trainer, reason):
+    mark, manifest = finished_mark(trainer, reason), run.read_manifest()
+    if manifest.get("complete") and manifest["training"]["finished"] == mark:
         progress.say(f"this run is finished: {reason}. Raise that budget to continue; the model is in {run.path}")
         return
     progress.say(f"{reason}; choosing the model")
     chosen, validation, candidates = choose_model(trainer, validator)
-    publish(run, trainer.config, data, trainer.state, chosen.weights, chosen.name, chosen.step, validation, candidates)
+    publish(run, trainer, data, chosen, validation, candidates, mark)
     write_valid_lines(run, validator, validation)
     progress.say(export_fast_form(run))
     from seqtool.evaluation.report import write_report
 
     write_report(run)
-    mark_finished(run, finished_mark(trainer, reason))
+    mark_complete(run)
     say_summary(trainer, chosen.name, validation, progress)
 
 
