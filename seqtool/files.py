@@ -12,9 +12,18 @@ from typing import Any, BinaryIO
 from seqtool.errors import SeqtoolError
 
 
+def is_stream(path: Path) -> bool:
+    """Tell whether a path is a device, a pipe or the like: it is written into, and never replaced."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 @contextlib.contextmanager
 def open_whole(path: Path) -> Iterator[BinaryIO]:
     """Open a file for writing under a temporary name; it takes its own name, on disk, only when all went well."""
+    if is_stream(path):
+        with open(path, "wb") as stream:
+            yield stream
+        return
     temporary = path.with_name(path.name + ".tmp")
     try:
         with open(temporary, "wb") as file:
@@ -55,16 +64,19 @@ def to_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False) + "\n"
 
 
-def make_folder(path: Path) -> Path:
-    """Make a folder and its parents, or say why it cannot be made."""
+def make_folder(path: Path, option: str = "-o") -> Path:
+    """Make a folder and its parents, or say why it cannot be made and with which option to give another."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise SeqtoolError(f"{path}: is a file, but a folder is needed; give another path with -o") from None
+        raise SeqtoolError(f"{path}: is a file, but a folder is needed; give another path with {option}") from None
     except OSError as error:
-        raise SeqtoolError(f"{path}: cannot make this folder ({error.strerror}); give another path with -o") from None
+        reason = f"cannot make this folder ({error.strerror})"
+        raise SeqtoolError(f"{path}: {reason}; give another path with {option}") from None
     if not os.access(path, os.W_OK | os.X_OK):
-        raise SeqtoolError(f"{path}: cannot write into this folder; change its permissions or give another with -o")
+        raise SeqtoolError(
+            f"{path}: cannot write into this folder; change its permissions or give another with {option}"
+        )
     return path
 
 

@@ -11,7 +11,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from seqtool.files import open_whole, write_whole
+from seqtool.errors import SeqtoolError
+from seqtool.files import make_folder, open_whole, write_whole
 from seqtool.translation.output import FRAME, FileSink
 
 POLL_SECONDS = 0.05
@@ -43,6 +44,7 @@ class ShardedFile:
 
     def __init__(self, path: Path, shard: Shard, fingerprint: str, resume: bool = False) -> None:
         self.path, self.shard = path, shard
+        make_folder(path.parent, "--output")
         self._word_path = path.with_name(path.name + ".run")
         self._word = secrets.token_hex(8)
         if shard.rank == 0:
@@ -54,10 +56,16 @@ class ShardedFile:
     def finish(self) -> None:
         """End this process's part; return when the whole file is there."""
         self.sink.complete()
-        if self.shard.rank == 0:
-            self._join()
-        else:
-            self._wait_for_join()
+        try:
+            if self.shard.rank == 0:
+                self._join()
+            else:
+                self._wait_for_join()
+        except OSError as error:
+            raise SeqtoolError(
+                f"{self.path}: the parts of this file cannot be joined ({error.strerror or error}), but they are kept; "
+                "mend that, and run the same command with --resume"
+            ) from None
 
     def _part(self, rank: int) -> Path:
         return self.path.with_name(f"{self.path.name}.part-{rank}-of-{self.shard.world}.partial")

@@ -1,0 +1,66 @@
+"""Parts of a file by several processes: joined in order, and kept where joining fails."""
+
+import errno
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from seqtool.errors import SeqtoolError
+from seqtool.translation import sharding
+from seqtool.translation.sharding import Shard, ShardedFile
+
+BLOCKS = [[b"a", b"b"], [b"c"], [b"d"]]
+EXPECTED = b"A\nB\nC\nD\n"
+
+
+def start(path: Path, rank: int, resume: bool = False) -> ShardedFile:
+    """Do what a process does before the joining; its translation is in capitals."""
+    shard = Shard(rank, 2)
+    file = ShardedFile(path, shard, "f", resume)
+    for index, lines in enumerate(BLOCKS):
+        if index < file.sink.n_done or not shard.is_mine(index):
+            file.sink.skip(index, lines)
+        else:
+            file.sink.write(index, lines, [line.upper() + b"\n" for line in lines])
+    return file
+
+
+def join(path: Path, resume: bool = False) -> None:
+    """Let two processes write a file; the second is a thread."""
+    first, second = start(path, 0, resume), start(path, 1, resume)
+    other = threading.Thread(target=second.finish, daemon=True)
+    other.start()
+    first.finish()
+    other.join(timeout=30)
+
+
+def test_parts_are_joined_in_order_in_a_folder_that_is_new(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "out"
+    join(path)
+    assert path.read_bytes() == EXPECTED
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_parts_that_cannot_be_joined_are_kept_for_a_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def full_disk(path: Path) -> Iterator[None]:
+        raise OSError(errno.ENOSPC, "No space left on device")
+        yield
+
+    path = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(sharding, "open_whole", full_disk)
+        with pytest.raises(SeqtoolError, match=r"No space left on device\), but they are kept; .* --resume"):
+            join(path)
+    assert not path.exists()
+    join(path, resume=True)
+    assert path.read_bytes() == EXPECTED
+
+
+def test_a_folder_that_cannot_be_made_is_named_with_the_option(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SeqtoolError, match="give another path with --output"):
+        ShardedFile(tmp_path / "file" / "out", Shard(0, 2), "f")
