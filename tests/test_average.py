@@ -145,6 +145,23 @@ def test_score_prints_a_log_probability_a_line(run, tmp_path):
     assert all(len(one["tokens"]) + 1 == len(one["token_scores"]) for one in objects)
 
 
+def test_score_names_lines_by_their_number(run, tmp_path):
+    src, tgt = tmp_path / "src", tmp_path / "tgt"
+    src.write_bytes(b"a man\nb\xff\nshe\n\xc3\n")
+    tgt.write_bytes(b"ein Mann\nzwei\nsie \xff\nzwei\n")
+    done = seqtool("score", "-m", run.path, src, tgt)
+    assert (done.returncode, done.stdout.count("\n")) == (0, 4)
+    assert done.stderr == (
+        f"seqtool: {src}: lines 2, 4: not valid UTF-8; the bad bytes were read as U+FFFD\n"
+        f"seqtool: {tgt}: line 3: not valid UTF-8; the bad bytes were read as U+FFFD\n"
+    )
+    learned = make_run(tmp_path / "learned", positions="learned", max_positions=40, max_tokens=30)
+    tgt.write_text("ein Mann\n\nsie\n" + "zwei Hunde " * 60)
+    done = seqtool("score", "-m", learned.path, src, tgt)
+    assert done.returncode == 1
+    assert "line 4: longer than the 39 tokens that the torch engine takes" in done.stderr
+
+
 def test_score_ends_quietly_when_nobody_reads_on(run, tmp_path):
     (tmp_path / "lines").write_text("she waves\n" * 50_000)
     command = [sys.executable, "-m", "seqtool", "score", "-m", str(run.path), "--engine", "torch"]

@@ -3,7 +3,9 @@
 import json
 import os
 import pty
+import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 from tiny_run import make_lines, make_run
 
+from seqtool.cli.translate import fingerprint
 from seqtool.files import RunDir
 from seqtool.translation.export import export_ctranslate2
 
@@ -162,6 +165,59 @@ def test_json_and_n_best(run: RunDir) -> None:
     assert [len(one["hypotheses"]) for one in both] == [2, 1, 2]
 
 
+def test_token_scores_are_in_the_objects_on_request(run: RunDir) -> None:
+    content = b"a man walks\n\n" + b"she waves, " * 40
+    objects = [json.loads(line) for line in translate(run, content, "--json", "--token-scores")[0].splitlines()]
+    assert len(objects[0]["token_scores"]) == len(objects[0]["tokens"]) + 1
+    assert objects[1]["token_scores"] == []
+    assert len(objects[2]["token_scores"]) > len(objects[2]["tokens"]) + 1  # each part has an end
+    both = json.loads(translate(run, b"a man", "--json", "--token-scores", "--n-best", "2")[0])
+    assert all(len(one["token_scores"]) == len(one["tokens"]) + 1 for one in both["hypotheses"])
+    assert "token_scores" not in json.loads(translate(run, b"a man", "--json")[0])
+
+
+def test_a_pipe_is_written_into_and_not_replaced(run: RunDir, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    command = [*PROGRAM, "-m", str(run.path), "--output", str(pipe)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        with open(pipe, "rb") as reader:
+            process.stdin.write(b"a man\n\ntwo dogs\n")
+            process.stdin.close()
+            found = reader.read()
+    assert process.returncode == 0
+    assert found == translate(run, b"a man\n\ntwo dogs\n")[0]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert list(tmp_path.iterdir()) == [pipe]
+    _, err = translate(run, b"", "--output", str(pipe), "--resume", code=1)
+    assert "--resume continues a file" in err
+
+
+def test_the_fingerprint_changes_with_all_that_changes_a_translation(run: RunDir, tmp_path: Path) -> None:
+    class Used:
+        name, compute_type = "ctranslate2", "int8"
+
+    copy = RunDir(Path(shutil.copytree(run.path, tmp_path / "copy")))
+    marks = [fingerprint([copy.path], Used, ["options"])]
+    assert marks[0] == fingerprint([run.path], Used, ["options"])  # a copy is the same model
+    marks.append(fingerprint([copy.path], Used, ["other options"]))
+    for name, compute_type in (("ctranslate2", "float32"), ("torch", "float32")):
+        Used.name, Used.compute_type = name, compute_type
+        marks.append(fingerprint([copy.path], Used, ["options"]))
+    record = copy.ctranslate2 / "seqtool.json"
+    record.write_text(record.read_text().replace('"int8"', '"int8_float32"'))
+    Used.name, Used.compute_type = "ctranslate2", "int8"
+    marks.append(fingerprint([copy.path], Used, ["options"]))
+    copy.manifest.unlink()
+    marks.append(fingerprint([copy.path], Used, ["options"]))
+    content = bytearray(copy.weights.read_bytes())
+    content[-1] ^= 1
+    copy.weights.write_bytes(content)
+    marks.append(fingerprint([copy.path], Used, ["options"]))
+    assert len(set(marks)) == len(marks) == 7
+
+
 def test_neither_torch_nor_sacrebleu_is_imported(run: RunDir) -> None:
     program = (
         "import sys\n"
@@ -194,6 +250,10 @@ def test_options_that_the_engine_lacks(run: RunDir) -> None:
         (["-i", "/no/such/file"], 1, "no such file"),
         (["--ban", "Donaudampfschiff"], 1, "not one token"),
         (["--output", "/dev"], 1, "is a folder"),
+        (["--token-scores"], 1, "add --json"),
+        (["--compute-type", "int9"], 1, "did you mean 'int8'"),
+        (["--compile", "--engine", "ctranslate2"], 1, "--compile is for the torch engine"),
+        (["--max-length-ratio", "99", "--engine", "ctranslate2"], 1, "--max-length-ratio 99 for lines of 64 tokens"),
     ],
     ids=str,
 )
@@ -202,6 +262,23 @@ def test_wrong_usage_is_one_message(run: RunDir, options: list[str], code: int, 
     assert out == b""
     assert message in err
     assert "Traceback" not in err
+
+
+def test_a_wish_that_the_engine_lacks_is_told_before_any_input_is_read(run: RunDir) -> None:
+    command = [*PROGRAM, "-m", str(run.path), "--max-length-ratio", "99", "--engine", "ctranslate2"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert b"does not offer --max-length-ratio" in process.stderr.read()  # though stdin is still open
+    assert process.returncode == 1
+
+
+def test_bfloat16_is_one_option_away(run: RunDir) -> None:
+    content = "".join(f"{line}\n" for line in make_lines(20)).encode()
+    exact = [json.loads(line) for line in translate(run, content, "--json", "--engine", "torch")[0].splitlines()]
+    options = ["--json", "--engine", "torch", "--compute-type", "bfloat16"]
+    found = [json.loads(line) for line in translate(run, content, *options)[0].splitlines()]
+    assert [one["score"] for one in found] != [one["score"] for one in exact]
+    assert sum(ours["text"] == theirs["text"] for ours, theirs in zip(found, exact, strict=True)) >= 15
 
 
 def test_a_terminal_sees_the_progress_of_a_file(run: RunDir, tmp_path: Path) -> None:

@@ -44,6 +44,35 @@ def test_problems_are_named_by_line_number(translator: Translator) -> None:
     assert (worker.summary.n_lines, worker.summary.n_invalid, worker.summary.n_split) == (5, 2, 1)
 
 
+def test_the_limit_that_is_named_is_the_one_that_holds(translator: Translator) -> None:
+    """Learned positions must have room for a translation twice as long and 16 tokens more."""
+    notes: list[str] = []
+    limited = Translator(translator.tokenizers, ReversingEngine(), max_tokens=40, max_positions=60)
+    make_worker(limited, notes).translate([b"A man walks. " * 20], 1)
+    assert notes == ["line 1: longer than 21 tokens; translated in parts"]
+
+
+def test_blocks_of_an_earlier_run_are_told_apart(translator: Translator, tmp_path: Path) -> None:
+    class Told:
+        def __init__(self) -> None:
+            self.skipped: list[int] = []
+            self.done: list[int] = []
+
+        def skip(self, block: list[bytes]) -> None:
+            self.skipped.append(len(block))
+
+        def update(self, block: list[bytes], share: float) -> None:
+            if share >= 1:
+                self.done.append(len(block))
+
+    sink = FileSink(tmp_path / "out", "f")
+    translate_blocks(make_worker(translator), BLOCKS[:1], sink)
+    sink.close()
+    told = Told()
+    translate_blocks(make_worker(translator), BLOCKS, FileSink(tmp_path / "out", "f", resume=True), progress=told)
+    assert (told.skipped, set(told.done)) == ([3], {2})
+
+
 def test_a_line_of_an_earlier_block_is_not_translated_again(translator: Translator) -> None:
     engine = translator.engine
     assert isinstance(engine, ReversingEngine)
@@ -64,6 +93,8 @@ def test_forms_hold_line_numbers_scores_and_objects(translator: Translator) -> N
     assert len(objects[0]["alignment"]) == len(objects[0]["tokens"])
     assert objects[1]["text"] == ""
     assert objects[1]["alignment"] == []
+    worker = LineTranslator(translator, {"token_scores": True}, json_form(1))
+    assert json.loads(worker.translate([b""], 1)[0])["token_scores"] == []
 
 
 def test_an_interrupted_file_is_continued_and_the_same(translator: Translator, tmp_path: Path) -> None:

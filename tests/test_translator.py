@@ -9,6 +9,7 @@ from fake_engine import ListedEngine, ReversingEngine, make_tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seqtool.config import DecodeConfig
 from seqtool.corpus.tokenizer import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.translation.engine import Engine, SearchOptions
@@ -102,8 +103,23 @@ def test_unknown_options_and_a_bare_text_are_refused(tokenizers: TokenizerPair) 
         translator.translate(["a"], beem=3)
     with pytest.raises(SeqtoolError, match=r"translate\(\[text\]\)"):
         translator.translate("a")
-    with pytest.raises(SeqtoolError, match="--sample"):
-        translator.translate(["a"], top_k=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"top_k": 3}, "add --sample"),
+        ({"seed": 1}, "--seed shape random sampling; add --sample"),
+        ({"diversity": 0.5}, "add --diverse-groups"),
+        ({"sample": True, "beam": 5}, "--beam is for a search"),
+        ({"sample": True, "patience": 2.0}, "--patience is for a search"),
+        ({"sample": True, "diverse_groups": 2, "diversity": 1.0}, "--diverse-groups is for a search"),
+    ],
+    ids=str,
+)
+def test_options_without_effect_are_refused(tokenizers: TokenizerPair, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(SeqtoolError, match=message):
+        Translator(tokenizers, ReversingEngine(), DecodeConfig(beam=4)).translate(["a"], **options)
 
 
 def test_words_are_banned_in_every_form_they_have_as_one_token(tokenizers: TokenizerPair) -> None:

@@ -27,7 +27,11 @@ class FirstTranslation:
 
 def check_picture(out: Path | None) -> None:
     """Refuse a file that could not be written, before a model is loaded."""
-    if out is not None and str(out) != "-" and (out.is_dir() or not out.parent.is_dir()):
+    if out is None or str(out) == "-":
+        return
+    if out.suffix.lower() != ".svg":
+        raise SeqtoolError(f"{out}: attention is drawn as SVG; give --show-attention a name that ends in .svg, or -")
+    if out.is_dir() or not out.parent.is_dir():
         raise SeqtoolError(f"{out}: cannot be written; give --show-attention a file in a folder that exists")
 
 

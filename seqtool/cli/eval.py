@@ -8,6 +8,7 @@ import typer
 
 from seqtool.cli import eval_options as opt
 from seqtool.cli.options import JsonOption
+from seqtool.cli.streams import notify
 from seqtool.errors import SeqtoolError
 
 if TYPE_CHECKING:
@@ -171,9 +172,6 @@ def translate_with(models: list[Path], texts: "ReferenceSet", settings: "DecodeS
 
     def show(share: float) -> None:
         print(f"\rtranslating: {share:4.0%}", end="\n" if share >= 1 else "", file=sys.stderr, flush=True)
-
-    def notify(note: str) -> None:
-        print(f"seqtool: {note}", file=sys.stderr)
 
     return translate_set(models, texts, settings, show if sys.stderr.isatty() else None, notify)
 

@@ -3,8 +3,6 @@
 import itertools
 import json
 import math
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seqtool.cli.options import JsonOption, ModelOption
+from seqtool.cli.streams import notify, quiet_if_closed
 from seqtool.errors import SeqtoolError
 
 if TYPE_CHECKING:
     from seqtool.translation.translator import Translator
 
-BROKEN_PIPE = 141  # what a shell reports of a program that wrote into a closed pipe
 BLOCK = 4096  # pairs scored at once; batches are made of those of like length
 
 
@@ -31,6 +29,9 @@ def score(
     device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")] = "auto",
     threads: Annotated[int, typer.Option("--threads", min=0, help="CPU threads (0: all cores).")] = 0,
     batch_tokens: Annotated[int | None, typer.Option("--batch-tokens", min=1, help="Source tokens at once.")] = None,
+    compute_type: Annotated[
+        str, typer.Option("--compute-type", help="Arithmetic, as in 'seqtool translate'.")
+    ] = "default",
 ) -> None:
     """Print the log-probability of each translation, one number a line.
 
@@ -42,15 +43,13 @@ def score(
     check_files(source, target)
     from seqtool.translation.translator import Translator
 
-    translator = Translator.load(model, engine, device, threads, batch_tokens=batch_tokens)
-    try:
+    translator = Translator.load(model, engine, device, threads, compute_type, batch_tokens, notify)
+    first = 1
+    with quiet_if_closed():
         for pairs in read_pairs(source, target):
-            for line in score_pairs(translator, pairs, normalize, json_):
+            for line in score_pairs(translator, pairs, first, normalize, json_):
                 print(line)
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever read this has seen enough, as in `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to flush at the end
-        raise SystemExit(BROKEN_PIPE) from None
+            first += len(pairs)
 
 
 def check_files(source: Path, target: Path) -> None:
@@ -75,16 +74,34 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 
 def read_pairs(source: Path, target: Path) -> Iterator[list[tuple[str, str]]]:
-    """Yield blocks of pairs; invalid UTF-8 is read as the replacement character."""
-    lines = zip(read_lines(source), read_lines(target), strict=True)
-    pairs = ((src.decode("utf-8", "replace"), tgt.decode("utf-8", "replace")) for src, tgt in lines)
-    while block := list(itertools.islice(pairs, BLOCK)):
-        yield block
+    """Yield blocks of pairs; invalid UTF-8 is read as the replacement character, and told by its line."""
+    numbered = enumerate(zip(read_lines(source), read_lines(target), strict=True), 1)
+    while block := list(itertools.islice(numbered, BLOCK)):
+        yield list(
+            zip(
+                decode_lines(source, [(number, src) for number, (src, _) in block]),
+                decode_lines(target, [(number, tgt) for number, (_, tgt) in block]),
+                strict=True,
+            )
+        )
 
 
-def score_pairs(translator: "Translator", pairs: list[tuple[str, str]], normalize: bool, json_: bool) -> Iterator[str]:
+def decode_lines(path: Path, numbered: list[tuple[int, bytes]]) -> list[str]:
+    """Return the texts of a file's lines, and name those that are not valid UTF-8."""
+    from seqtool.translation.lines import decode_line, name_lines
+
+    decoded = [decode_line(line) for _, line in numbered]
+    invalid = [number for (number, _), (_, is_valid) in zip(numbered, decoded, strict=True) if not is_valid]
+    if invalid:
+        notify(f"{path}: {name_lines(invalid)}: not valid UTF-8; the bad bytes were read as U+FFFD")
+    return [text for text, _ in decoded]
+
+
+def score_pairs(
+    translator: "Translator", pairs: list[tuple[str, str]], first_line: int, normalize: bool, json_: bool
+) -> Iterator[str]:
     """Yield what is printed for each pair."""
-    scores = translator.score([src for src, _ in pairs], [tgt for _, tgt in pairs])
+    scores = translator.score([src for src, _ in pairs], [tgt for _, tgt in pairs], first_line)
     for (_, target), token_scores in zip(pairs, scores, strict=True):
         log_prob = math.fsum(token_scores)
         value = log_prob / len(token_scores) if normalize else log_prob

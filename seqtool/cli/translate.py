@@ -3,19 +3,21 @@
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from seqtool.cli import translate_options as opt
 from seqtool.cli.options import ModelOption
+from seqtool.cli.streams import notify, quiet_if_closed
 from seqtool.errors import SeqtoolError
 
 if TYPE_CHECKING:
     from seqtool.cli.bar import ProgressBar
+    from seqtool.files import RunDir
+    from seqtool.translation.engine import Engine
     from seqtool.translation.stream import LineTranslator, Summary
-
-BROKEN_PIPE = 141  # what a shell reports of a program that wrote into a closed pipe
 
 
 def translate(
@@ -24,6 +26,7 @@ def translate(
     output: opt.Output = None,
     resume: opt.Resume = False,
     json_: opt.Json = False,
+    token_scores: opt.TokenScores = False,
     n_best: opt.NBest = 1,
     show_attention: opt.ShowAttention = None,
     beam: opt.Beam = None,
@@ -47,6 +50,7 @@ def translate(
     threads: opt.Threads = 0,
     batch_tokens: opt.BatchTokens = None,
     compute_type: opt.ComputeType = "default",
+    compile_: opt.Compile = False,
 ) -> None:
     """Translate lines from stdin (or a file) to stdout (or a file).
 
@@ -74,63 +78,80 @@ def translate(
         "top_p": top_p,
         "seed": seed,
         "attention": json_,
+        "token_scores": token_scores,
     }
     from seqtool.cli.attention import FirstTranslation, check_picture, draw_attention
 
     check_files(input, output, resume)
     check_picture(show_attention)
+    if token_scores and not json_:
+        raise SeqtoolError("--token-scores are part of the objects that --json prints; add --json")
     from seqtool.translation.stream import LineTranslator, json_form, n_best_form, plain_form
     from seqtool.translation.translator import Translator
 
-    translator = Translator.load(
-        model, engine, device, threads, compute_type=compute_type, batch_tokens=batch_tokens, notify=notify
-    )
+    translator = Translator.load(model, engine, device, threads, compute_type, batch_tokens, notify, compile_)
     options = translator.make_options(**search)  # a bad value fails here, before any input is read
+    used = translator.engine_for(options)
+    bar = make_bar(input, output)
     form = json_form(n_best) if json_ else n_best_form if n_best > 1 else plain_form
     first = FirstTranslation(form)
-    worker = LineTranslator(translator, search, first if show_attention else form, prefix, notify)
-    identity = [options, translator.engine.name, [str(path) for path in model], prefix, json_, n_best, compute_type]
-    run(worker, input, output, resume, fingerprint(model, identity))
+    worker = LineTranslator(translator, search, first if show_attention else form, prefix, note_beside(bar))
+    identity = fingerprint(model, used, [options, prefix, json_]) if output else ""
+    run(worker, input, output, resume, identity, bar)
     if show_attention:
         draw_attention(model[0], first, show_attention)
 
 
-def run(worker: "LineTranslator", input: Path | None, output: Path | None, resume: bool, identity: str) -> None:
+def run(
+    worker: "LineTranslator",
+    input: Path | None,
+    output: Path | None,
+    resume: bool,
+    identity: str,
+    bar: "ProgressBar | None",
+) -> None:
     """Send the input through the translator, to where it is wanted, and say what was odd about it."""
-    from seqtool.translation.output import FileSink, OutputClosed, StreamSink
+    from seqtool.files import is_stream
+    from seqtool.translation.output import FileSink, StreamSink
     from seqtool.translation.sharding import Shard, ShardedFile
     from seqtool.translation.stream import translate_blocks
 
     shard = Shard.from_environment()
-    bar = make_bar(input)
-    progress = bar.update if bar else None
     try:
-        if output is None:
-            blocks = read_input(input, live=True)
-            translate_blocks(worker, blocks, StreamSink(sys.stdout.buffer), progress=progress)
+        if output is None or is_stream(output):
+            with quiet_if_closed(), open_stream(output) as stream:
+                translate_blocks(worker, read_input(input, live=True), StreamSink(stream), progress=bar)
         elif shard is None:
             sink = FileSink(output, identity, resume)
-            translate_blocks(worker, read_input(input, live=False), sink, progress=progress)
+            translate_blocks(worker, read_input(input, live=False), sink, progress=bar)
             sink.finish()
         else:
             file = ShardedFile(output, shard, identity, resume)
             blocks = read_input(input, live=False)
-            translate_blocks(worker, blocks, file.sink, is_mine=shard.is_mine, progress=progress)
+            translate_blocks(worker, blocks, file.sink, is_mine=shard.is_mine, progress=bar)
             file.finish()
-    except OutputClosed:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to flush at the end
-        raise SystemExit(BROKEN_PIPE) from None
     finally:
         if bar:
             bar.clear()
     report(worker.summary)
 
 
+def open_stream(output: Path | None) -> AbstractContextManager[BinaryIO]:
+    """Open stdout, a device or a pipe to write into."""
+    if output is None:
+        return nullcontext(sys.stdout.buffer)
+    try:
+        return open(output, "wb", buffering=0)
+    except OSError as error:
+        raise SeqtoolError(f"{output}: cannot be written ({error.strerror}); give another --output") from None
+
+
 def check_files(input: Path | None, output: Path | None, resume: bool) -> None:
     """Refuse what cannot work, before a model is loaded."""
+    from seqtool.files import is_stream
     from seqtool.translation.sharding import Shard
 
-    if resume and output is None:
+    if resume and (output is None or is_stream(output)):
         raise SeqtoolError("--resume continues a file; name it with --output FILE")
     if output is not None and output.is_dir():
         raise SeqtoolError(f"{output}: is a folder; give --output the name of a file")
@@ -140,8 +161,8 @@ def check_files(input: Path | None, output: Path | None, resume: bool) -> None:
         raise SeqtoolError("stdin is closed; give -i FILE")
     if output is None and sys.stdout is None:
         raise SeqtoolError("stdout is closed; give --output FILE")
-    if Shard.from_environment() and (input is None or output is None):
-        raise SeqtoolError("several processes cannot share stdin and stdout; give -i FILE and --output FILE")
+    if Shard.from_environment() and (input is None or output is None or is_stream(output)):
+        raise SeqtoolError("several processes cannot share stdin, stdout or a pipe; give -i FILE and --output FILE")
 
 
 def read_input(input: Path | None, live: bool) -> Iterator[list[bytes]]:
@@ -159,28 +180,54 @@ def read_input(input: Path | None, live: bool) -> Iterator[list[bytes]]:
     return live_blocks(handle)
 
 
-def make_bar(input: Path | None) -> "ProgressBar | None":
-    """Return a progress bar where the size of the input is known and someone can see it."""
+def make_bar(input: Path | None, output: Path | None) -> "ProgressBar | None":
+    """Return a progress bar for a file where someone can see it; what a compressed one comes to is not known."""
     if not sys.stderr.isatty() or os.environ.get("RANK", "0") != "0":
         return None
+    if output is None and sys.stdout.isatty():
+        return None  # the translations are what is seen there
     status = input.stat() if input is not None else os.fstat(sys.stdin.fileno())
-    is_plain = input is None or input.suffix not in (".gz", ".xz", ".zst")
-    if not stat.S_ISREG(status.st_mode) or not is_plain:
+    if not stat.S_ISREG(status.st_mode):
         return None
     from seqtool.cli.bar import ProgressBar
 
-    return ProgressBar(status.st_size)
+    is_compressed = input is not None and input.suffix in (".gz", ".xz", ".zst")
+    return ProgressBar(0 if is_compressed else status.st_size)
 
 
-def fingerprint(models: list[Path], identity: list[Any]) -> str:
-    """Return a text that changes when a translation would: by its model, its options or its form."""
+def note_beside(bar: "ProgressBar | None") -> Callable[[str], None]:
+    """Return how to tell the user something while a bar may be on the screen."""
+
+    def tell(message: str) -> None:
+        if bar:
+            bar.clear()
+        notify(message)
+
+    return tell
+
+
+def fingerprint(models: list[Path], engine: "Engine", identity: list[Any]) -> str:
+    """Return a text that changes when a translation would: by its model, its arithmetic, its options or its form."""
     import hashlib
 
     from seqtool.files import RunDir
+    from seqtool.translation.export_record import read_record
 
-    files = [RunDir(path).read_manifest().get("files") for path in models]
-    sizes = [RunDir(path).weights.stat().st_size for path in models]
-    return hashlib.sha256(repr([files, sizes, identity]).encode()).hexdigest()
+    runs = [RunDir(path) for path in models]
+    exported = read_record(runs[0].ctranslate2) if engine.name == "ctranslate2" else None
+    parts = [[sums_of(run) for run in runs], engine.name, engine.compute_type, exported, *identity]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def sums_of(run: "RunDir") -> dict[str, Any]:
+    """Return the checksums of a model's files: those of its manifest, so that large files need not be read again."""
+    from seqtool.files import sha256_of
+
+    files = run.read_manifest().get("files")
+    if isinstance(files, dict) and run.weights.name in files:
+        return {**files, "bytes": run.weights.stat().st_size}
+    paths = (run.config, run.tokenizer, run.target_tokenizer, run.weights)
+    return {path.name: sha256_of(path) for path in paths if path.exists()}
 
 
 def report(summary: "Summary") -> None:
@@ -189,8 +236,3 @@ def report(summary: "Summary") -> None:
         notify(f"{summary.n_replaced:,} empty or looping translations were replaced by the next best")
     if summary.n_doubtful:
         notify(f"{summary.n_doubtful:,} translations are empty or looping, and there was no better one in the beam")
-
-
-def notify(message: str) -> None:
-    """Tell the user something on stderr."""
-    print(f"seqtool: {message}", file=sys.stderr)

@@ -21,6 +21,9 @@ Resume = Annotated[bool, _option(FILES, "--resume", "Continue an interrupted --o
 Json = Annotated[
     bool, _option(FILES, "--json", "Print an object a line: text, score, tokens, alignment (source, target token).")
 ]
+TokenScores = Annotated[
+    bool, _option(FILES, "--token-scores", "With --json: add the log-probability of each token and of the end.")
+]
 NBest = Annotated[
     int, _option(FILES, "--n-best", "Print so many translations a line: line number, score, text, with tabs.", low=1)
 ]
@@ -68,5 +71,15 @@ BatchTokens = Annotated[
     int | None, _option(MACHINE, "--batch-tokens", "Source tokens translated at once, at most.", low=1)
 ]
 ComputeType = Annotated[
-    str, _option(MACHINE, "--compute-type", "ctranslate2's arithmetic: int8, float32, ... (default: as exported).")
+    str,
+    _option(
+        MACHINE,
+        "--compute-type",
+        "Arithmetic: float32, bfloat16, float16, and int8, ... with ctranslate2; auto is the quickest of the device "
+        "(bfloat16 or float16 on a GPU). Without it as exported, and float32 with torch.",
+        "NAME",
+    ),
+]
+Compile = Annotated[
+    bool, _option(MACHINE, "--compile", "torch.compile the model (torch engine); slow to start, for large inputs.")
 ]

@@ -21,9 +21,20 @@ def make_options(config: DecodeConfig, target: Tokenizer, changes: Mapping[str, 
         if name in given:
             given[name] = token_ids(given[name], target, name)
     options = SearchOptions.from_config(config, **given)
-    if not options.sample and (options.top_k or options.top_p < 1 or options.temperature != 1):
-        raise SeqtoolError("--temperature, --top-k and --top-p shape random sampling; add --sample")
+    check_together(options, given)
     return options
+
+
+def check_together(options: SearchOptions, given: Mapping[str, Any]) -> None:
+    """Raise where an option that was given would have no effect beside the others."""
+    if not options.sample and (options.top_k or options.top_p < 1 or options.temperature != 1 or "seed" in given):
+        raise SeqtoolError("--temperature, --top-k, --top-p and --seed shape random sampling; add --sample")
+    if "diversity" in given and options.diverse_groups == 1:
+        raise SeqtoolError("--diversity is how much groups avoid each other; add --diverse-groups")
+    for name in ("beam", "patience", "diverse_groups"):
+        if options.sample and name in given:
+            option = f"--{name.replace('_', '-')}"
+            raise SeqtoolError(f"{option} is for a search, but --sample draws at random; leave out one of them")
 
 
 def token_ids(words: Iterable[str | int], target: Tokenizer, name: str) -> tuple[int, ...]:

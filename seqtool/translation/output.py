@@ -14,10 +14,6 @@ from seqtool.files import make_folder, sync_folder, to_json, write_whole
 FRAME = struct.Struct(">Q")  # the length of a block, before its bytes, in files that are to be joined
 
 
-class OutputClosed(Exception):
-    """Whoever read the output wants no more of it."""
-
-
 class StreamSink:
     """Writes to a pipe or terminal, and keeps nothing back."""
 
@@ -32,10 +28,12 @@ class StreamSink:
     def write(self, index: int, lines: list[bytes], block: list[bytes]) -> None:
         """Write a block's translations."""
         try:
-            self._stream.write(b"".join(block))
+            left = memoryview(b"".join(block))
+            while left:
+                left = left[self._stream.write(left) :]  # a device may take a part
             self._stream.flush()
         except BrokenPipeError:
-            raise OutputClosed from None
+            raise  # whoever read the output wants no more of it
         except OSError as error:
             raise SeqtoolError(
                 f"the output cannot be written ({error.strerror}); nothing more was translated"
@@ -59,7 +57,7 @@ class FileSink:
         self._state: dict[str, Any] = {"fingerprint": fingerprint, "blocks": 0, "lines": 0, "bytes": 0, "sha256": ""}
         self._digest = hashlib.sha256()
         self._n_read = 0
-        make_folder(path.parent)
+        make_folder(path.parent, "--output")
         earlier = self._read_state()
         if earlier and not resume:
             raise SeqtoolError(

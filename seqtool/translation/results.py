@@ -17,7 +17,7 @@ class Hypothesis:
     score: float  # what hypotheses are ranked by: log_prob over the length penalty
     log_prob: float
     tokens: list[str]
-    token_scores: list[float] | None = None  # one log-probability a token, the end symbol's last
+    token_scores: list[float] | None = None  # a log-probability a token, and the end symbol's after those of a part
     alignment: list[tuple[int, int]] | None = None  # (source token, target token), a pair for each target token
 
 
@@ -85,7 +85,9 @@ def join_hypotheses(
     if len(ranked) == 1:
         return ranked[0]
     if not ranked:
-        return [Hypothesis(text="", score=0.0, log_prob=0.0, tokens=[], alignment=[] if search.attention else None)]
+        scores: list[float] | None = [] if search.token_scores else None
+        alignment: list[tuple[int, int]] | None = [] if search.attention else None
+        return [Hypothesis(text="", score=0.0, log_prob=0.0, tokens=[], token_scores=scores, alignment=alignment)]
     n_best = max(len(hypotheses) for hypotheses in ranked)
     rows = [[part[min(rank, len(part) - 1)] for part in ranked] for rank in range(n_best)]
     return [_join(row, source_lengths, search) for row in rows]

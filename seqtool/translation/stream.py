@@ -31,6 +31,18 @@ class Sink(Protocol):
         ...
 
 
+class Progress(Protocol):
+    """Who wants to know how far a translation is."""
+
+    def update(self, block: list[bytes], share: float) -> None:
+        """Take note that `share` of a block is done; 1 ends the block."""
+        ...
+
+    def skip(self, block: list[bytes]) -> None:
+        """Take note of a block that an earlier run has done."""
+        ...
+
+
 @dataclass
 class Summary:
     """What a translation came to."""
@@ -85,6 +97,7 @@ class LineTranslator:
         self._form = form
         self._prefix = prefix
         self._notify = notify or (lambda note: None)
+        self._longest = translator.longest_part(translator.make_options(**options))
         self._cache: OrderedDict[bytes, Known] = OrderedDict()
 
     def translate(self, block: list[bytes], first: int, progress: Callable[[float], None] | None = None) -> list[bytes]:
@@ -124,8 +137,7 @@ class LineTranslator:
         if invalid:
             self._notify(f"{name_lines(invalid)}: not valid UTF-8; the bad bytes were read as U+FFFD")
         if split:
-            limit = self._translator.max_tokens
-            self._notify(f"{name_lines(split)}: longer than {limit} tokens; translated in parts")
+            self._notify(f"{name_lines(split)}: longer than {self._longest} tokens; translated in parts")
 
     def _remember(self, known: dict[bytes, Known]) -> None:
         """Keep the latest short lines for the blocks to come."""
@@ -143,20 +155,20 @@ def translate_blocks(
     sink: Sink,
     *,
     is_mine: Callable[[int], bool] | None = None,
-    progress: Callable[[list[bytes], float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Summary:
-    """Translate blocks into a sink; those that it has already, and other processes', are passed over.
-
-    `progress` is told the block at work and the share of it that is done.
-    """
+    """Translate blocks into a sink; those that it has already, and other processes', are passed over."""
     first = 1
     for index, lines in enumerate(blocks):
-        if index < sink.n_done or (is_mine is not None and not is_mine(index)):
+        is_done = index < sink.n_done
+        if is_done or (is_mine is not None and not is_mine(index)):
             sink.skip(index, lines)
         else:
-            tell = partial(progress, lines) if progress else None
+            tell = partial(progress.update, lines) if progress else None
             sink.write(index, lines, worker.translate(lines, first, tell))
-        if progress:
-            progress(lines, 1.0)
+        if progress and is_done:
+            progress.skip(lines)
+        elif progress:
+            progress.update(lines, 1.0)
         first += len(lines)
     return worker.summary
