@@ -3,13 +3,17 @@
 import gzip
 import json
 import os
+import shutil
+import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from synthetic_run import make_pairs, make_run
 
+from seqtool import __version__
 from seqtool.files import RunDir, sha256_of
 
 REFERENCE = ["Das ist ein Haus.", "Ich sehe den Hund.", "Er geht nach Hause, weil es regnet.", "Ja.", "Nein, danke."]
@@ -248,3 +252,60 @@ def test_a_model_is_compared_with_a_translation_given_its_source(model: RunDir, 
     assert found.returncode == 0, found.stderr
     assert f"{model.path}:\nchrF2|" in found.stdout
     assert "decoding: beam 1," in found.stdout
+
+
+def test_what_vs_names_is_checked_before_anything_is_translated(model: RunDir, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "short").write_text("a\nb\n")
+    (tmp_path / "nothing").mkdir()
+    damaged = Path(shutil.copytree(model.path, tmp_path / "damaged"))
+    (damaged / "model.safetensors").write_bytes(b"junk")
+    for name, message in (
+        ("none", "none: no such file"),
+        ("short", "short has 2 lines but the reference of ref has 5"),
+        ("nothing", "nothing: not a trained model"),
+    ):
+        # A damaged model would be told first, if it were loaded.
+        found = run_eval("-m", damaged, folder / "src", folder / "ref", "--vs", tmp_path / name)
+        assert (found.returncode, found.stdout) == (1, "")
+        assert message in found.stderr
+
+
+def test_a_pipe_is_written_into_and_not_replaced(folder: Path, tmp_path: Path) -> None:
+    pipes = [tmp_path / "lines", tmp_path / "rows"]
+    found: list[bytes] = []
+    readers = []
+    for pipe in pipes:
+        os.mkfifo(pipe)
+        readers.append(threading.Thread(target=lambda pipe=pipe: found.append(pipe.read_bytes()), daemon=True))
+        readers[-1].start()
+    done = run_eval("--hyp", folder / "hyp", folder / "ref", "--output", pipes[0], "--per-sentence", pipes[1])
+    assert done.returncode == 0, done.stderr
+    assert all(stat.S_ISFIFO(pipe.stat().st_mode) for pipe in pipes)
+    for reader in readers:
+        reader.join(timeout=30)
+    assert found[0] == (folder / "hyp").read_bytes()
+    assert found[1].count(b"\n") == 6
+
+
+def test_the_settings_of_the_decoding_are_told_whole(tmp_path: Path) -> None:
+    from tiny_run import make_run as make_tiny
+
+    from seqtool.evaluation.reference_set import ReferenceSet
+    from seqtool.evaluation.systems import DecodeSettings, translate_set
+
+    run = make_tiny(tmp_path / "run")
+    settings = DecodeSettings(
+        engine="torch", compute_type="bfloat16", search={"beam": 4, "coverage_penalty": 0.2, "no_repeat_ngram": 3}
+    )
+    found = translate_set([run.path], ReferenceSet("ref", ["a man"], [["ein Mann"]]), settings).decoding
+    assert found == {
+        "beam": 4,
+        "length_penalty": 1.0,
+        "coverage_penalty": 0.2,
+        "max_length_ratio": 2.0,
+        "no_repeat_ngram": 3,
+        "engine": "torch",
+        "quantization": "bfloat16",
+        "model": sha256_of(run.weights),
+        "seqtool": __version__,
+    }

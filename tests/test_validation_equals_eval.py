@@ -83,3 +83,26 @@ def test_the_report_is_made_at_the_end_of_training_and_info_finds_all_files_whol
     command = [sys.executable, "-m", "seqtool", "info", str(run.path), "--json"]
     found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert (found["state"], found["whole"]) == ("trained", True)
+
+
+def test_validation_splits_lines_and_tells_its_settings_as_eval_does(tmp_path: Path) -> None:
+    """Where positions are learned a translation must fit into them, so lines are split earlier."""
+    import torch
+    from tiny_run import make_lines, make_run
+
+    from seqtool.config import load_config
+    from seqtool.corpus.tokenizer import TokenizerPair
+    from seqtool.model.loading import read_weights
+    from seqtool.training.validation import Validator
+    from seqtool.translation.translator import Translator
+
+    run = make_run(tmp_path / "run", positions="learned", max_positions=40, max_tokens=30)
+    pairs = [(line, line) for line in make_lines(12, longest=20)]
+    validator = Validator(pairs, TokenizerPair.load(run), load_config(run.config), torch.device("cpu"))
+    found = validator.run(read_weights(run.weights), beam=2)
+    translator = Translator.load(run.path, engine="torch")
+    expected = translator.translate([source for source, _ in pairs], beam=2)
+    assert max(one.n_parts for one in expected) > 1
+    assert found.hypotheses == [one.text for one in expected]
+    assert found.decoding == translator.describe(beam=2)
+    assert found.decoding.keys() >= {"beam", "max_length_ratio", "coverage_penalty", "engine", "quantization"}

@@ -59,6 +59,7 @@ def eval(
     device: opt.Device = "auto",
     threads: opt.Threads = 0,
     batch_tokens: opt.BatchTokens = None,
+    compute_type: opt.ComputeType = "default",
 ) -> None:
     """Score a model, or an existing translation, against references.
 
@@ -73,7 +74,7 @@ def eval(
     check_usage(files or [], model or [], hyp, source, test_set, langpair, record)
     from seqtool.evaluation.evaluation import ComparisonPlan, evaluate
     from seqtool.evaluation.metrics import METRIC_NAMES, MetricOptions
-    from seqtool.evaluation.systems import DecodeSettings, read_output
+    from seqtool.evaluation.systems import DecodeSettings
 
     names = [name.strip().lower() for names in metrics or METRIC_NAMES for name in names.split(",") if name.strip()]
     options = MetricOptions(
@@ -96,7 +97,14 @@ def eval(
         width=1 if width is None else width,
     )
     search = {"beam": beam, "length_penalty": length_penalty, "max_length_ratio": max_length_ratio}
-    settings = DecodeSettings(engine=engine, device=device, threads=threads, batch_tokens=batch_tokens, search=search)
+    settings = DecodeSettings(
+        engine=engine,
+        device=device,
+        threads=threads,
+        batch_tokens=batch_tokens,
+        compute_type=compute_type,
+        search=search,
+    )
     tests = tuple(name for name, wanted in (("bs", paired_bs), ("ar", paired_ar)) if wanted) or ("bs", "ar")
     plan = ComparisonPlan(tests=tests, n_resamples=paired_bs_n, n_trials=paired_ar_n)
     show_sacrebleu_warnings()
@@ -104,10 +112,7 @@ def eval(
         options, [path for path in (output, per_sentence) if path], model[0] if model and record else None
     )
     texts = read_test_set(files or [], bool(model), source, test_set, langpair)
-    system = read_output(hyp, texts) if hyp else translate_with(model or [], texts, settings)
-    others = [
-        translate_with([path], texts, settings) if path.is_dir() else read_output(path, texts) for path in vs or []
-    ]
+    system, *others = get_systems(hyp or model or [], vs or [], texts, settings)
     found = evaluate(texts, system, options, others, plan, worst, with_sentences=per_sentence is not None)
     write_results(found, output, per_sentence, model[0] if model and record else None)
     print_results(found, json_, width)
@@ -164,6 +169,29 @@ def read_test_set(
     if has_model:
         return read_reference_set(files[0], files[1:])
     return read_reference_set(source, files)
+
+
+def get_systems(
+    first: Path | list[Path], others: list[Path], texts: "ReferenceSet", settings: "DecodeSettings"
+) -> "list[SystemOutput]":
+    """Read translations from files, and make those of models.
+
+    `first` is a file or the models of an ensemble, each of the others a file or a model. What cannot be read or made is
+    told before any translation is made.
+    """
+    from seqtool.evaluation.systems import check_can_translate, read_output
+
+    named = [first, *([path] if path.is_dir() else path for path in others)]
+    ready = {}
+    for index, one in enumerate(named):
+        if isinstance(one, Path):
+            ready[index] = read_output(one, texts)
+        else:
+            check_can_translate(one, texts)
+    return [
+        ready[index] if isinstance(one, Path) else translate_with(one, texts, settings)
+        for index, one in enumerate(named)
+    ]
 
 
 def translate_with(models: list[Path], texts: "ReferenceSet", settings: "DecodeSettings") -> "SystemOutput":

@@ -81,3 +81,4 @@ Engine = Annotated[str, _decoding("--engine", "auto, torch or ctranslate2.", "NA
 Device = Annotated[str, _decoding("--device", "auto, cpu, cuda or mps.", "NAME")]
 Threads = Annotated[int, _decoding("--threads", "CPU threads (0: all cores).", low=0)]
 BatchTokens = Annotated[int | None, _decoding("--batch-tokens", "Source tokens translated at once.", low=1)]
+ComputeType = Annotated[str, _decoding("--compute-type", "Arithmetic, as in 'seqtool translate'.", "NAME")]

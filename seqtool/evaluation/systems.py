@@ -20,6 +20,7 @@ class DecodeSettings:
     device: str = "auto"
     threads: int = 0
     batch_tokens: int | None = None
+    compute_type: str = "default"
     search: dict[str, Any] = field(default_factory=dict)  # beam, length_penalty, ... as SearchOptions names them
 
 
@@ -40,6 +41,22 @@ def read_output(path: Path, test_set: ReferenceSet) -> SystemOutput:
     return SystemOutput(str(path), lines)
 
 
+def check_can_translate(models: Sequence[Path], test_set: ReferenceSet) -> list[str]:
+    """Return the sources that models are to translate; raise where there are none, or no such models."""
+    if test_set.sources is None:
+        raise SeqtoolError(
+            f"{name_models(models)} is a model, but the source to translate is not known; give it with --source FILE"
+        )
+    for model in models:
+        RunDir(model).require_model()
+    return test_set.sources
+
+
+def name_models(models: Sequence[Path]) -> str:
+    """Return the name of a model, or of several as an ensemble."""
+    return " + ".join(str(model) for model in models)
+
+
 def translate_set(
     models: Sequence[Path],
     test_set: ReferenceSet,
@@ -48,10 +65,7 @@ def translate_set(
     notify: Callable[[str], None] | None = None,
 ) -> SystemOutput:
     """Translate the sources of a test set with a model, or with several as an ensemble."""
-    name = " + ".join(str(model) for model in models)
-    if test_set.sources is None:
-        raise SeqtoolError(f"{name} is a model, but the source to translate is not known; give it with --source FILE")
-    runs = [RunDir(model).require_model() for model in models]
+    sources = check_can_translate(models, test_set)
     from seqtool.translation.translator import Translator
 
     translator = Translator.load(
@@ -60,28 +74,17 @@ def translate_set(
         device=settings.device,
         threads=settings.threads,
         batch_tokens=settings.batch_tokens,
+        compute_type=settings.compute_type,
         notify=notify,
     )
-    translations = translator.translate(test_set.sources, progress=progress, **settings.search)
-    options = translator.make_options(**settings.search)
-    engine = translator.engine_for(options)
+    translations = translator.translate(sources, progress=progress, **settings.search)
     decoding = {
-        "beam": options.beam,
-        "length_penalty": options.length_penalty,
-        "max_length_ratio": options.max_length_ratio,
-        **{key: value for key, value in settings.search.items() if value is not None},
-        "engine": engine.name,
-        "quantization": getattr(engine, "compute_type", "float32"),
-        "model": "+".join(model_hash(run) for run in runs),
+        **translator.describe(**settings.search),
+        "model": "+".join(sha256_of(RunDir(model).weights) for model in models),
         "seqtool": __version__,
     }
     lines = [translation.text for translation in translations]
-    return SystemOutput(name, lines, [translation.score for translation in translations], decoding)
-
-
-def model_hash(run: RunDir) -> str:
-    """Return the sha256 of a model's weights."""
-    return sha256_of(run.weights)
+    return SystemOutput(name_models(models), lines, [translation.score for translation in translations], decoding)
 
 
 def describe_decoding(decoding: Mapping[str, Any]) -> str:

@@ -49,11 +49,10 @@ class Validator:
         self.model = Transformer(config.model, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
         self.model.to(device).eval()
         self._weights = weights_of(self.model)
-        engine = TorchEngine([self.model], device)
-        self._translator = Translator(tokenizers, engine, config.decode, max_tokens=config.data.max_tokens)
+        self._translator = Translator.with_config(config, tokenizers, TorchEngine([self.model], device))
         src = tokenizers.source.encode_batch([pair[0] for pair in pairs])
         tgt = tokenizers.target.encode_batch([pair[1] for pair in pairs])
-        limit = config.data.max_tokens
+        limit = self._translator.max_tokens
         self._ids = sorted(
             ((s[:limit], t[:limit]) for s, t in zip(src, tgt, strict=True)),
             key=lambda pair: (len(pair[1]), len(pair[0])),
@@ -67,8 +66,7 @@ class Validator:
         translations = self._translator.translate([src for src, _ in self.pairs], beam=beam)
         hypotheses = [translation.text for translation in translations]
         bleu, chrf = score_bleu_chrf(hypotheses, [[tgt for _, tgt in self.pairs]])
-        decoding = {"engine": "torch", "beam": beam, "length_penalty": self.config.decode.length_penalty}
-        return Validation(self._mean_loss(), bleu, chrf, hypotheses, decoding)
+        return Validation(self._mean_loss(), bleu, chrf, hypotheses, self._translator.describe(beam=beam))
 
     def _mean_loss(self) -> float:
         """Return the mean negative log-likelihood of a target token, ends included."""

@@ -7,7 +7,10 @@ from typing import Any
 from seqtool.config import DecodeConfig
 from seqtool.corpus.tokenizer import SPACE, UNK, Tokenizer
 from seqtool.errors import SeqtoolError, suggest
-from seqtool.translation.engine import SearchOptions
+from seqtool.translation.engine import Engine, SearchOptions
+
+ALWAYS_TOLD = ("beam", "length_penalty", "coverage_penalty", "max_length_ratio")
+NEVER_TOLD = ("n_best", "token_scores", "attention")  # they do not change the best translation
 
 
 def make_options(config: DecodeConfig, target: Tokenizer, changes: Mapping[str, Any]) -> SearchOptions:
@@ -35,6 +38,16 @@ def check_together(options: SearchOptions, given: Mapping[str, Any]) -> None:
         if options.sample and name in given:
             option = f"--{name.replace('_', '-')}"
             raise SeqtoolError(f"{option} is for a search, but --sample draws at random; leave out one of them")
+
+
+def describe_search(options: SearchOptions, engine: Engine) -> dict[str, Any]:
+    """Return what a score is recorded with: the settings of a search, and the engine that made it."""
+    told = {}
+    for field in dataclasses.fields(SearchOptions):
+        value = getattr(options, field.name)
+        if field.name in ALWAYS_TOLD or (field.name not in NEVER_TOLD and value != field.default):
+            told[field.name] = list(value) if isinstance(value, tuple) else value
+    return {**told, "engine": engine.name, "quantization": engine.compute_type}
 
 
 def token_ids(words: Iterable[str | int], target: Tokenizer, name: str) -> tuple[int, ...]:

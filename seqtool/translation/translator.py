@@ -12,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from seqtool.config import DecodeConfig
+from seqtool.config import Config, DecodeConfig
 from seqtool.corpus.tokenizer import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.translation.engine import Engine, SearchOptions, TokenHypothesis
 from seqtool.translation.guard import choose
 from seqtool.translation.lines import name_lines
-from seqtool.translation.options import make_options
+from seqtool.translation.options import describe_search, make_options
 from seqtool.translation.results import Hypothesis, Translation, align, join_hypotheses
 from seqtool.translation.splitting import split_text
 
@@ -96,16 +96,20 @@ class Translator:
         if notify:
             for note in parts.notes:
                 notify(note)
-        config = parts.config
+        return cls.with_config(parts.config, parts.tokenizers, parts.engine, fallback=parts.fallback, notify=notify)
+
+    @classmethod
+    def with_config(cls, config: Config, tokenizers: TokenizerPair, engine: Engine, **others: Any) -> "Translator":
+        """Make a translator with the decoding settings and the limits of a run's configuration."""
+        max_tokens = config.data.max_tokens
         max_positions = config.model.max_positions if config.model.positions == "learned" else 0
         return cls(
-            parts.tokenizers,
-            parts.engine,
+            tokenizers,
+            engine,
             config.decode,
-            max_tokens=min(config.data.max_tokens, max_positions - 1) if max_positions else config.data.max_tokens,
+            max_tokens=min(max_tokens, max_positions - 1) if max_positions else max_tokens,
             max_positions=max_positions,
-            fallback=parts.fallback,
-            notify=notify,
+            **others,
         )
 
     def translate(
@@ -175,6 +179,11 @@ class Translator:
     def make_options(self, **options: Any) -> SearchOptions:
         """Return the search options that translate() would use for these."""
         return make_options(self.config, self.tokenizers.target, options)
+
+    def describe(self, **options: Any) -> dict[str, Any]:
+        """Return the settings that translate() would use for these options, for the record of a score."""
+        search = self.make_options(**options)
+        return describe_search(search, self.engine_for(search))
 
     def longest_part(self, search: SearchOptions) -> int:
         """Return the most tokens that are translated in one part; its translation must fit into the positions too."""
