@@ -88,6 +88,18 @@ def test_a_run_in_training_says_so(tmp_path: Path) -> None:
     assert json.loads(run_info(run.path, "--json").stdout)["model"]["parameters"] == 68512
 
 
+def test_an_averaged_model_is_trained_and_finished(tmp_path: Path, trained: RunDir) -> None:
+    from seqtool.translation.average import average
+
+    averaged = average([trained.path, trained.path], tmp_path / "mean")
+    found = run_info(averaged.path)
+    assert "trained" in found.stdout
+    assert "average of 2 checkpoints" in found.stdout
+    assert "not finished" not in found.stdout
+    card = json.loads(run_info(averaged.path, "--json").stdout)
+    assert (card["state"], card["training"]["finished"]) == ("trained", True)
+
+
 def test_what_is_no_run_is_an_error(tmp_path: Path) -> None:
     found = run_info(tmp_path / "none")
     assert (found.returncode, found.stdout) == (1, "")

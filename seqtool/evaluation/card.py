@@ -71,7 +71,7 @@ class Card:
             "steps": self.history.last_step,
             "epochs": last.get("epoch"),
             "minutes": last.get("minutes"),
-            "finished": False,
+            "finished": self.state == "trained",  # an averaged model has no history of its own
         }
 
     def to_json(self) -> dict[str, Any]:
