@@ -22,6 +22,7 @@ from seqtool.training.data import TrainingData
 from seqtool.training.progress import Progress
 from seqtool.training.trainer import Trainer, best_folder
 from seqtool.training.validation import Validation, Validator
+from seqtool.translation.average import mean_tensor
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,8 @@ def read_whole(paths: list[Path], progress: Progress) -> list[Checkpoint]:
 
 def average_weights(checkpoints: list[Checkpoint]) -> dict[str, Tensor]:
     """Return the mean of the weights of some checkpoints, computed in double precision."""
-    total: dict[str, Tensor] = {}
-    for checkpoint in checkpoints:
-        for name, tensor in checkpoint.tensors("model").items():
-            total[name] = total[name] + tensor.double() if name in total else tensor.double()
-    return {name: (tensor / len(checkpoints)).float() for name, tensor in total.items()}
+    models = [checkpoint.tensors("model") for checkpoint in checkpoints]
+    return {name: mean_tensor([model[name] for model in models]).float() for name in models[0]}
 
 
 def choose_model(trainer: Trainer, validator: Validator) -> tuple[Candidate, Validation, dict[str, float]]:
