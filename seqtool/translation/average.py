@@ -142,7 +142,7 @@ def write_mean(files: Sequence[Any], layout: dict[str, tuple[torch.dtype, tuple[
 
 def mean_tensor(tensors: Sequence[Tensor]) -> Tensor:
     """Return the mean of tensors, summed in double precision."""
-    total = tensors[0].double()
+    total = tensors[0].to(torch.float64, copy=True)
     for tensor in tensors[1:]:
         total += tensor.double()
     return total / len(tensors)
