@@ -1,6 +1,7 @@
 """The report's parts: charts with readable axes, maps, and a page that is whole and safe."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from synthetic_run import BLEU_SIGNATURE, CHRF_SIGNATURE, make_run
 
@@ -171,6 +172,8 @@ def test_charts_are_well_formed_and_stay_inside_their_frame() -> None:
 
 
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.integers(2, 8))
+@example(0.0, 5e-324, 2)
+@example(1e6, math.nextafter(1e6, 2e6), 4)
 def test_ticks_surround_the_values_and_are_evenly_spaced(a: float, b: float, n_wanted: int) -> None:
     low, high = min(a, b), max(a, b)
     ticks = nice_ticks(low, high, n_wanted)

@@ -122,8 +122,9 @@ def thin_out(points: Sequence[Point], most: int = MAX_POINTS) -> list[Point]:
 
 def nice_ticks(low: float, high: float, n_wanted: int) -> list[float]:
     """Return round, evenly spaced values around low..high, at least two."""
-    if not high > low:
-        span = abs(high) or 1.0
+    largest = max(abs(low), abs(high))
+    if high - low <= 1e-9 * max(largest, 1e-3):  # as good as one value
+        span = largest if largest > 1e-300 else 1.0
         low, high = low - span / 2, high + span / 2
     rough = (high - low) / n_wanted
     size = 10.0 ** math.floor(math.log10(rough))
