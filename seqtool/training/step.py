@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from seqtool.config import TrainConfig
+from seqtool.cores import quick_turns
 from seqtool.corpus.batches import Batch
 from seqtool.corpus.tokenizer import PAD
 from seqtool.errors import SeqtoolError
@@ -131,12 +132,13 @@ class GradientMaker:
         seeds = [part_seed(self.config.seed, step, self.workers.rank, index) for index in range(len(parts))]
         if self.threads > 1 and len(parts) > 1:
             groups = [list(range(first, len(parts), self.threads)) for first in range(self.threads)]
-            jobs = [
-                self._pool.submit(self._sum_parts, [parts[i] for i in g], [seeds[i] for i in g], factor)
-                for g in groups
-                if g
-            ]
-            results = [job.result() for job in jobs]
+            with quick_turns():
+                jobs = [
+                    self._pool.submit(self._sum_parts, [parts[i] for i in g], [seeds[i] for i in g], factor)
+                    for g in groups
+                    if g
+                ]
+                results = [job.result() for job in jobs]
         else:
             results = [self._sum_parts(parts, seeds, factor)]
         gradients, sums = results[0]

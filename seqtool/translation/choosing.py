@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seqtool.config import Config, load_config
+from seqtool.cores import count_cores
 from seqtool.corpus.tokenizer import TokenizerPair
 from seqtool.errors import SeqtoolError, suggest
 from seqtool.files import RunDir
-from seqtool.translation.engine import Engine, count_cores
+from seqtool.translation.engine import Engine
 from seqtool.translation.export_record import is_current, read_record
 
 ENGINES = ("auto", "torch", "ctranslate2")

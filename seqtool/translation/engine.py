@@ -1,6 +1,5 @@
 """What every engine takes and gives: token ids in, ranked hypotheses out. Knows neither torch nor text."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -99,14 +98,12 @@ class Engine(Protocol):
         options: SearchOptions,
         prefixes: Sequence[Sequence[int]] | None = None,
     ) -> list[list[TokenHypothesis]]:
-        """Return for each source (ids without the end symbol) its n best hypotheses, best first."""
+        """Return for each source (ids without the end symbol) its n best hypotheses, best first.
+
+        What else of the beam the search has found may follow them.
+        """
         ...
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         """Return for each pair the log-probability of each target token and, last, of the end symbol."""
         ...
-
-
-def count_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

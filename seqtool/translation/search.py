@@ -89,7 +89,7 @@ def start_beams(constraints: Constraints, options: SearchOptions) -> Beams:
     return Beams(
         ids=torch.zeros((n_sentences, 1, 1, room), dtype=torch.long, device=device),
         log_probs=torch.zeros((n_sentences, 1, 1), device=device),
-        finished=no_finished(n_sentences, options.diverse_groups, n_needed(options), room, device),
+        finished=no_finished(n_sentences, options.diverse_groups, n_kept(options), room, device),
         last_weight=torch.tensor(weights, device=device),
     )
 
@@ -103,6 +103,11 @@ def n_needed(options: SearchOptions) -> int:
 def n_enough(options: SearchOptions) -> float:
     """Return with how many ended hypotheses a group is done; what ends in later steps does not count."""
     return max(n_needed(options), options.beam // options.diverse_groups * options.patience)
+
+
+def n_kept(options: SearchOptions) -> int:
+    """Return how many finished hypotheses each group keeps: the whole beam, so that there is a choice afterwards."""
+    return options.beam if options.diverse_groups == 1 else n_needed(options)
 
 
 def advance(

@@ -248,7 +248,8 @@ class Translator:
         """Ask for the whole beam where the best hypothesis is empty or looping, so that there is a choice."""
         if search.sample or search.n_best >= search.beam:
             return
-        bad = [part for part, ranked in found.items() if self._choose(part, ranked) != 0]
+        few = [part for part, ranked in found.items() if len(ranked) < search.beam]
+        bad = [part for part in few if self._choose(part, found[part]) != 0]
         if bad:
             found.update(self._search(engine, bad, replace(search, n_best=search.beam)))
 

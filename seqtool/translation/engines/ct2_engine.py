@@ -18,12 +18,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from seqtool.cores import count_cores
 from seqtool.corpus.tokenizer import BOS, EOS, PAD, TokenizerPair
 from seqtool.errors import SeqtoolError
-from seqtool.translation.engine import SearchOptions, TokenHypothesis, count_cores
+from seqtool.translation.engine import SearchOptions, TokenHypothesis
 from seqtool.translation.penalties import length_penalty
 
-BATCH_ROWS = 32  # sentences at once in one worker
+BATCH_ROWS = 12  # sentences at once in one worker
 BATCH_TOKENS = 2048  # and tokens, where sentences are long
 MIN_FLOAT_ROWS = 8
 QUEUED = 4  # batches a worker that wait or run; few, so that Ctrl-C is answered soon
@@ -120,6 +121,7 @@ class CTranslate2Engine:
         self.max_tokens = max(0, n_positions - 1)
         self._n_learned = n_learned
         self.batch_tokens = min(batch_tokens, BATCH_TOKENS)
+        self.batches_at_once = 32 * self.workers  # what a caller should give at once, in multiples of batch_tokens
         self.compute_type = str(self._model.compute_type)
         self._min_rows = 1 if self.compute_type.startswith("int8") else MIN_FLOAT_ROWS
 
@@ -161,8 +163,10 @@ class CTranslate2Engine:
         for row, hypotheses in self._search(sources, starts, options, odd, (PAD, BOS, *options.banned)):
             found[row] = hypotheses
         self._score_again(sources, found)
-        ranked = [rank(hypotheses, options)[: options.n_best] for hypotheses in found]
-        return self._with_details(sources, ranked, options)
+        ranked = [rank(hypotheses, options) for hypotheses in found]
+        if options.attention or options.token_scores:
+            ranked = self._with_details(sources, [hypotheses[: options.n_best] for hypotheses in ranked], options)
+        return ranked
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         """Return for each pair the log-probability of each target token and, last, of the end symbol."""

@@ -16,6 +16,7 @@ from typing import TypeVar, cast
 import torch
 from torch import Tensor, nn
 
+from seqtool.cores import count_cores, quick_turns
 from seqtool.corpus.tokenizer import BOS, EOS
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir
@@ -27,7 +28,7 @@ from seqtool.translation.batching import MIN_ROWS, pad_rows, padded_length, plan
 from seqtool.translation.beam_step import NOTHING, Finished
 from seqtool.translation.constraints import Constraints, length_limit
 from seqtool.translation.decoding import Decoding, OpenSentences
-from seqtool.translation.engine import SearchOptions, TokenHypothesis, count_cores
+from seqtool.translation.engine import SearchOptions, TokenHypothesis
 from seqtool.translation.ensemble import check_same_tokens
 from seqtool.translation.penalties import coverage_penalty
 from seqtool.translation.sampling import random_table, sample
@@ -37,7 +38,7 @@ Result = TypeVar("Result")
 
 TORCH_TYPES = ("float32", "bfloat16", "float16")
 
-CPU_TOKENS = 1024  # source tokens in a batch of one CPU core, at most; larger ones are no quicker, but share out badly
+CPU_TOKENS = 2048  # source tokens in a batch of one CPU core, at most; larger ones are no quicker, but share out badly
 SCORED_AT_ONCE = 4096  # tokens whose log-probabilities over the vocabulary are held at once in scoring
 LOOK_EVERY = 4  # steps between looks at what is done, where a look makes the host wait for the device
 
@@ -105,6 +106,8 @@ class TorchEngine:
             return self._search([sources[row] for row in batch], [starts[row] for row in batch], options)
 
         found = self._in_order(batches, self._run(search, batches), len(sources))
+        if (options.attention or options.token_scores) and not options.coverage_penalty:
+            found = [hypotheses[: options.n_best] for hypotheses in found]
         if options.attention or options.coverage_penalty:
             found = self._with_attention(sources, found, options)
         return self._with_token_scores(sources, found) if options.token_scores else found
@@ -142,7 +145,7 @@ class TorchEngine:
             parts = sample(self.models, src, chances, constraints, options, sentences, look_every=look_every)
         else:
             parts = beam_search(self.models, src, constraints, options, sentences, look_every=look_every)
-        n_kept = n_beams if options.coverage_penalty else options.n_best
+        n_kept = n_beams if options.diverse_groups == 1 else options.n_best
         found: list[list[TokenHypothesis]] = [[] for _ in range(n_real)]
         for rows, finished in parts:
             for row, hypotheses in zip(rows, read_finished(finished, n_kept, merge=not options.sample), strict=True):
@@ -220,7 +223,7 @@ class TorchEngine:
         with evaluating(self.models):
             if not self.on_cpu:
                 return [guarded(batch) for batch in batches]
-            with single_threaded_workers(max(1, min(self.workers, len(batches)))) as pool:
+            with quick_turns(), single_threaded_workers(max(1, min(self.workers, len(batches)))) as pool:
                 return list(pool.map(guarded, batches))
 
     @staticmethod
