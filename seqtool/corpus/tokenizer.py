@@ -145,6 +145,8 @@ class Tokenizer:
         """Return the bytes that each token adds to a text."""
         surfaces = [piece.replace(SPACE, " ").encode() for piece in self.piece_list]
         for index, piece in enumerate(self.piece_list):
+            if index >= len(_RESERVED) and not piece.startswith("<"):
+                continue  # an ordinary piece: to ask for the kind of each takes longer than to load the model
             if self._processor.is_byte(index):
                 surfaces[index] = bytes([int(piece[3:5], 16)])
             elif self._processor.is_control(index):
