@@ -355,6 +355,13 @@ def test_the_coverage_penalty_ranks_the_beam_again():
     assert len(covered[0].ids) == max(len(one.ids) for one in without)
 
 
+@quickly(max_examples=20)
+@given(tables, sources)
+def test_the_coverage_penalty_ranks_all_groups_again(model, source):
+    one, all_ = (Short(beam=6, n_best=n, diverse_groups=3, diversity=2.0, coverage_penalty=9.0) for n in (1, 6))
+    assert search(model, [source], one)[0][0] == search(model, [source], all_)[0][0]
+
+
 @quickly(max_examples=60)
 @given(
     st.integers(1, 3),

@@ -145,7 +145,7 @@ class TorchEngine:
             parts = sample(self.models, src, chances, constraints, options, sentences, look_every=look_every)
         else:
             parts = beam_search(self.models, src, constraints, options, sentences, look_every=look_every)
-        n_kept = n_beams if options.diverse_groups == 1 else options.n_best
+        n_kept = options.n_best if options.diverse_groups > 1 and not options.coverage_penalty else n_beams
         found: list[list[TokenHypothesis]] = [[] for _ in range(n_real)]
         for rows, finished in parts:
             for row, hypotheses in zip(rows, read_finished(finished, n_kept, merge=not options.sample), strict=True):
