@@ -271,20 +271,22 @@ def test_what_vs_names_is_checked_before_anything_is_translated(model: RunDir, f
 
 
 def test_a_pipe_is_written_into_and_not_replaced(folder: Path, tmp_path: Path) -> None:
-    pipes = [tmp_path / "lines", tmp_path / "rows"]
-    found: list[bytes] = []
+    lines, rows = tmp_path / "lines", tmp_path / "rows"
+    found: dict[Path, bytes] = {}
     readers = []
-    for pipe in pipes:
+    for pipe in (lines, rows):
         os.mkfifo(pipe)
-        readers.append(threading.Thread(target=lambda pipe=pipe: found.append(pipe.read_bytes()), daemon=True))
-        readers[-1].start()
-    done = run_eval("--hyp", folder / "hyp", folder / "ref", "--output", pipes[0], "--per-sentence", pipes[1])
+        # daemons: a pipe that nobody writes into would hold its reader for ever
+        reader = threading.Thread(target=lambda pipe=pipe: found.update({pipe: pipe.read_bytes()}), daemon=True)
+        reader.start()
+        readers.append(reader)
+    done = run_eval("--hyp", folder / "hyp", folder / "ref", "--output", lines, "--per-sentence", rows)
     assert done.returncode == 0, done.stderr
-    assert all(stat.S_ISFIFO(pipe.stat().st_mode) for pipe in pipes)
+    assert all(stat.S_ISFIFO(pipe.stat().st_mode) for pipe in (lines, rows))
     for reader in readers:
         reader.join(timeout=30)
-    assert found[0] == (folder / "hyp").read_bytes()
-    assert found[1].count(b"\n") == 6
+    assert found[lines] == (folder / "hyp").read_bytes()
+    assert found[rows].count(b"\n") == 6
 
 
 def test_the_settings_of_the_decoding_are_told_whole(tmp_path: Path) -> None:
