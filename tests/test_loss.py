@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from seqtool.training import loss as loss_module
-from seqtool.training.loss import consistency_loss, smoothed_cross_entropy, tokens_in_slice
+from seqtool.training.loss import consistent_cross_entropy, smoothed_cross_entropy, tokens_in_slice
 
 
 def make_case(n: int, width: int, vocab: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -128,14 +128,19 @@ def test_low_precision_gradients_stay_near_the_exact_ones(dtype):
 
 
 @pytest.mark.usefixtures("slices")
-def test_the_consistency_of_two_passes_is_the_mean_of_both_divergences():
-    first, weight, _ = make_case(7, 5, 11)
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_of_two_passes_is_their_mean_plus_the_mean_of_both_divergences(smoothing):
+    first, weight, targets = make_case(7, 5, 11)
     second, _, _ = make_case(7, 5, 11, seed=1)
-    p, q = (torch.log_softmax(states @ weight.T, -1) for states in (first, second))
-    expected = (F.kl_div(p, q, reduction="sum", log_target=True) + F.kl_div(q, p, reduction="sum", log_target=True)) / 2
+    logits = [states @ weight.T for states in (first, second)]
+    p, q = (torch.log_softmax(one, -1) for one in logits)
+    apart = (F.kl_div(p, q, reduction="sum", log_target=True) + F.kl_div(q, p, reduction="sum", log_target=True)) / 2
+    plain = [F.cross_entropy(one, targets, reduction="sum", label_smoothing=smoothing) for one in logits]
+    expected = sum(plain) / 2 + 5.0 * apart
     expected_grads = torch.autograd.grad(expected * 0.5, (first, second, weight))
-    loss = consistency_loss(first, second, weight)
+    loss, nll = consistent_cross_entropy(first, second, weight, targets, smoothing, 5.0)
     torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(nll, sum(F.cross_entropy(one, targets, reduction="sum") for one in logits) / 2)
     torch.testing.assert_close(torch.autograd.grad(loss * 0.5, (first, second, weight)), expected_grads)
 
 

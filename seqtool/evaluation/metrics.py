@@ -35,6 +35,7 @@ class MetricOptions:
     ter_normalized: bool = False
     confidence: int = 0  # bootstrap resamples (0: no confidence interval)
     width: int = 1  # decimals in the text form
+    force: bool = False  # no word from sacreBLEU about text that looks tokenized
 
     def __post_init__(self) -> None:
         if not self.metrics:
@@ -96,7 +97,7 @@ def score_corpus(
 
 def score_bleu_chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> tuple[MetricScore, MetricScore]:
     """Return BLEU and chrF with default options: what validation in training logs and `seqtool eval` prints too."""
-    bleu, chrf = score_corpus(hypotheses, references, MetricOptions(metrics=("bleu", "chrf")))
+    bleu, chrf = score_corpus(hypotheses, references, MetricOptions(metrics=("bleu", "chrf"), force=True))
     return bleu, chrf
 
 
@@ -142,6 +143,7 @@ def build_metric(
     makers: dict[str, Callable[[], Metric]] = {
         "bleu": lambda: BLEU(
             lowercase=options.lowercase,
+            force=options.force,
             tokenize=options.tokenize,
             smooth_method=options.smooth_method,
             smooth_value=options.smooth_value,

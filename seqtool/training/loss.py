@@ -85,31 +85,63 @@ def _subtract_targets(probs: Tensor, targets: Tensor, smoothing: float) -> Tenso
     return probs.scatter_add_(1, targets[:, None], probs.new_full((len(targets), 1), smoothing - 1.0))
 
 
-def consistency_loss(first: Tensor, second: Tensor, weight: Tensor) -> Tensor:
-    """Return R-Drop's term (Liang et al. 2021): the mean of both KL divergences, summed over the N tokens."""
-    return _SlicedConsistency.apply(first, second, weight)  # type: ignore[no-untyped-call, no-any-return]
+def consistent_cross_entropy(
+    first: Tensor, second: Tensor, weight: Tensor, targets: Tensor, smoothing: float, strength: float
+) -> tuple[Tensor, Tensor]:
+    """Return R-Drop's loss (Liang et al. 2021) and the plain negative log-likelihood, each summed over the N tokens.
+
+    first and second (N, D) are the states of two passes with different dropout. The loss is the mean of their
+    smoothed cross-entropies, plus `strength` times the mean of the two divergences KL(p, q) and KL(q, p).
+    """
+    device = first.device.type
+    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
+        first, second, weight = first.to(dtype), second.to(dtype), weight.to(dtype)
+    return _SlicedConsistency.apply(first, second, weight, targets, smoothing, strength)  # type: ignore[no-untyped-call, no-any-return]
 
 
 class _SlicedConsistency(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, first: Tensor, second: Tensor, weight: Tensor) -> Tensor:
-        size = tokens_in_slice(weight.shape[0], first.device.type)
-        loss = torch.zeros((), dtype=torch.float32, device=first.device)
-        grads = (torch.empty_like(first), torch.empty_like(second), torch.zeros_like(weight))
-        weight = weight.detach().requires_grad_()
-        for start in range(0, first.shape[0], size):
-            part = slice(start, start + size)
-            a, b = first[part].detach().requires_grad_(), second[part].detach().requires_grad_()
-            with torch.enable_grad():
-                p, q = torch.log_softmax((a @ weight.T).float(), -1), torch.log_softmax((b @ weight.T).float(), -1)
-                value = ((p.exp() - q.exp()) * (p - q)).sum() / 2
-            grad_a, grad_b, grad_weight = torch.autograd.grad(value, (a, b, weight))
-            grads[0][part], grads[1][part] = grad_a, grad_b
-            grads[2].add_(grad_weight)
-            loss += value.detach()
-        ctx.save_for_backward(*grads)
-        return loss
+    """With d = log p - log q, the divergence has the gradient (p * (d - KL(p, q)) + p - q) / 2 at the logits of p."""
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
-        return tuple(saved * grads[0] for saved in ctx.saved_tensors)
+    def forward(
+        ctx: Any, first: Tensor, second: Tensor, weight: Tensor, targets: Tensor, smoothing: float, strength: float
+    ) -> tuple[Tensor, Tensor]:
+        size = tokens_in_slice(weight.shape[0], first.device.type)
+        grads = torch.empty_like(first), torch.empty_like(second)
+        weight_grad = torch.zeros(weight.shape, dtype=torch.float32, device=weight.device)
+        nll, norms, divergence = (torch.zeros((), dtype=torch.float32, device=first.device) for _ in range(3))
+        for start in range(0, first.shape[0], size):
+            part = slice(start, start + size)
+            wanted = targets[part, None]  # (C, 1)
+            logits = [(states[part] @ weight.T).float() for states in (first, second)]  # (C, V)
+            logs = [one.log_softmax(-1) for one in logits]
+            probs = [one.exp() for one in logs]
+            apart = logs[0] - logs[1]
+            for this, other, sign, states, grad in zip(
+                (0, 1), (1, 0), (1.0, -1.0), (first, second), grads, strict=True
+            ):
+                norms += (logits[this][:, 0] - logs[this][:, 0]).sum() / 2
+                nll -= logs[this].gather(1, wanted).sum() / 2
+                kl = sign * (probs[this] * apart).sum(-1, keepdim=True)
+                divergence += kl.sum() / 2
+                slope = apart.mul(sign * strength).sub_(strength * kl).add_(1 + strength).mul_(probs[this])
+                slope.sub_(probs[other], alpha=strength)
+                slope = _subtract_targets(slope, targets[part], smoothing).mul_(0.5).to(states.dtype)
+                torch.mm(slope, weight, out=grad[part])
+                weight_grad += slope.T @ states[part]
+        both = (first.float().sum(0) + second.float().sum(0)) / 2
+        if smoothing:
+            for grad in grads:
+                grad -= (smoothing / 2 * weight.float().mean(0)).to(grad.dtype)
+            weight_grad -= both * (smoothing / weight.shape[0])
+        ctx.save_for_backward(*grads, weight_grad.to(weight.dtype))
+        loss = (1 - smoothing) * nll + strength * divergence
+        if smoothing:
+            loss += smoothing * (norms - both @ weight.float().mean(0))
+        ctx.mark_non_differentiable(nll)
+        return loss, nll
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        return (*(saved * grads[0] for saved in ctx.saved_tensors), None, None, None)

@@ -21,7 +21,7 @@ from seqtool.errors import SeqtoolError
 from seqtool.model.dropout import drawing_from
 from seqtool.model.transformer import Transformer
 from seqtool.training.distributed import Workers
-from seqtool.training.loss import consistency_loss, smoothed_cross_entropy
+from seqtool.training.loss import consistent_cross_entropy, smoothed_cross_entropy
 from seqtool.training.optimizer import Updater
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -83,11 +83,14 @@ class LossOf(nn.Module):
 
     def _with_consistency(self, part: Part) -> tuple[Tensor, Tensor]:
         """R-Drop: two passes with different dropout, each with its loss, pulled towards each other."""
-        first, second = self._states(part), self._states(part)
-        weight = self.model.output_weight
-        loss_1, nll_1 = smoothed_cross_entropy(first, weight, part.targets, self.smoothing)
-        loss_2, nll_2 = smoothed_cross_entropy(second, weight, part.targets, self.smoothing)
-        return (loss_1 + loss_2) / 2 + self.r_drop * consistency_loss(first, second, weight), (nll_1 + nll_2) / 2
+        return consistent_cross_entropy(
+            self._states(part),
+            self._states(part),
+            self.model.output_weight,
+            part.targets,
+            self.smoothing,
+            self.r_drop,
+        )
 
 
 class GradientMaker:
