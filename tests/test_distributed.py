@@ -53,7 +53,7 @@ def test_two_workers_give_the_losses_of_one_process(tmp_path: Path, corpus: list
 
 
 def test_sharing_out_the_optimizer_changes_nothing(tmp_path: Path, corpus: list[str]) -> None:
-    settings = {**QUIET, "model_dropout": 0.2, "train_steps": 10, "train_validate_every": 10}
+    settings = {**QUIET, "model_dropout": 0.2, "train_steps": 10, "train_validate_every": 10, "train_optimizer": "muon"}
     for shard in ("none", "optimizer"):
         run_to_end(torchrun(train_command(corpus, tmp_path / shard, **settings, train_shard=shard)))
     assert_same_run(tmp_path / "optimizer", tmp_path / "none")

@@ -120,6 +120,9 @@ class TrainConfig:
     micro_tokens: int = setting(
         4096, "target tokens in one forward pass; a larger batch is accumulated from several", low=1
     )
+    optimizer: str = setting(
+        "adamw", "AdamW, or Muon for the matrices and AdamW for the rest", choices=("adamw", "muon")
+    )
     lr: float = setting(7e-4, "highest learning rate", low=0.0, high=100.0)
     warmup: int = setting(4000, "steps of linear warm-up", low=0)
     schedule: str = setting(

@@ -1,4 +1,4 @@
-"""The update of the weights: clipping, AdamW, loss scaling, the moving average, and what to do with bad gradients.
+"""The update of the weights: clipping, AdamW and Muon, loss scaling, the moving average, and bad gradients.
 
 Nothing here makes the host wait for the device: a non-finite gradient is noticed and skipped on the device.
 
@@ -15,10 +15,12 @@ from seqtool.config import TrainConfig
 from seqtool.model.loading import weights_of
 from seqtool.model.transformer import Transformer
 from seqtool.training.distributed import Workers
+from seqtool.training.muon import Muon, is_for_muon
 
 FIRST_LOSS_SCALE = 2.0**15
 GROW_LOSS_SCALE_AFTER = 2000  # good steps
 STATE_KEYS = ("step", "exp_avg", "exp_avg_sq")  # of AdamW, for each parameter
+MOMENTUM_KEY = "exp_avg"  # all that Muon keeps of a parameter
 
 
 class Updater:
@@ -35,7 +37,11 @@ class Updater:
         self.mine = [
             i for i in range(len(self.parameters)) if self.owners is None or self.owners[i] == self.workers.rank
         ]
-        self.optimizer = make_optimizer([self.parameters[i] for i in self.mine], config)
+        wants_muon = config.optimizer == "muon"
+        self.by_muon = {i for i, name in enumerate(self.names.values()) if wants_muon and is_for_muon(name)}
+        self.by_adamw = [i for i in self.mine if i not in self.by_muon]
+        self.muon = Muon({i: self.parameters[i] for i in self.mine if i in self.by_muon}, self.names)
+        self.optimizer = make_optimizer([self.parameters[i] for i in self.by_adamw], config)
         self.scales_loss = precision == "fp16"
         self.loss_scale = torch.tensor(FIRST_LOSS_SCALE if self.scales_loss else 1.0, device=device)
         # Since the run began: steps that counted, steps skipped, and skipped steps since the last one that counted.
@@ -47,10 +53,12 @@ class Updater:
         norm = torch.stack(torch._foreach_norm(gradients)).norm() / self.loss_scale
         good = torch.isfinite(norm) & torch.isfinite(sums).all()
         clip = (norm / self.config.clip_norm).clamp(min=1.0) if self.config.clip_norm else torch.ones_like(norm)
+        divisor = self.loss_scale * clip
+        self.muon.step(gradients, divisor, good, lr, self.config.weight_decay)
         # The fused kernel divides each gradient by grad_scale, and does nothing at all when found_inf is 1.
-        self.optimizer.grad_scale = self.loss_scale * clip  # type: ignore[attr-defined]
+        self.optimizer.grad_scale = divisor  # type: ignore[attr-defined]
         self.optimizer.found_inf = (~good).float()  # type: ignore[attr-defined]
-        for i in self.mine:
+        for i in self.by_adamw:
             self.parameters[i].grad = gradients[i]
         for group in self.optimizer.param_groups:
             group["lr"] = lr
@@ -86,37 +94,41 @@ class Updater:
         """
         if not self.config.ema:
             return {}
-        averages = [self.ema[i] if i in self.ema else torch.empty_like(p) for i, p in enumerate(self.parameters)]
-        return dict(zip(self.names.values(), self._complete(averages), strict=True))
+        averages = {i: self.ema[i] if i in self.ema else torch.empty_like(p) for i, p in enumerate(self.parameters)}
+        return self._complete(averages)
 
     def state_tensors(self) -> dict[str, Tensor]:
         """Return everything that a resume needs beside the weights and their average."""
         tensors = {"counts": self.counts, "loss_scale": self.loss_scale}
         for key in STATE_KEYS:
-            values = [self._state_of(i, key) for i in range(len(self.parameters))]
-            complete = self._complete(values)
-            tensors.update({f"{key}/{name}": value for name, value in zip(self.names.values(), complete, strict=True)})
+            holders = [i for i in range(len(self.parameters)) if key == MOMENTUM_KEY or i not in self.by_muon]
+            complete = self._complete({i: self._state_of(i, key) for i in holders})
+            tensors.update({f"{key}/{name}": value for name, value in complete.items()})
         return tensors
 
     def _state_of(self, i: int, key: str) -> Tensor:
         """Return one tensor of the optimizer's state, or room for it where another worker has it."""
         parameter = self.parameters[i]
-        found = self.optimizer.state[parameter].get(key) if i in self.mine else None
+        if i in self.muon.momentum:
+            return self.muon.momentum[i]
+        found = self.optimizer.state[parameter].get(key) if i in self.by_adamw else None
         if found is not None:
             return found.to(parameter.device)
         return torch.zeros((), device=parameter.device) if key == "step" else torch.zeros_like(parameter)
 
-    def _complete(self, tensors: list[Tensor]) -> list[Tensor]:
-        """Fill in what other workers have."""
+    def _complete(self, tensors: dict[int, Tensor]) -> dict[str, Tensor]:
+        """Fill in what other workers have, and give each tensor the name of its parameter."""
         if self.owners is not None:
-            self.workers.spread(tensors, self.owners)
-        return tensors
+            self.workers.spread(list(tensors.values()), [self.owners[i] for i in tensors])
+        return {self.names[self.parameters[i]]: tensor for i, tensor in tensors.items()}
 
     def restore(self, tensors: Mapping[str, Tensor], ema: Mapping[str, Tensor]) -> None:
         """Take up the state that `state_tensors` and `ema_weights` gave."""
         self.counts.copy_(tensors["counts"])
         self.loss_scale.copy_(tensors["loss_scale"])
-        for parameter in [self.parameters[i] for i in self.mine]:
+        for i, momentum in self.muon.momentum.items():
+            momentum.copy_(tensors[f"{MOMENTUM_KEY}/{self.names[self.parameters[i]]}"])
+        for parameter in [self.parameters[i] for i in self.by_adamw]:
             name, state = self.names[parameter], self.optimizer.state[parameter]
             for key in STATE_KEYS:
                 saved = tensors[f"{key}/{name}"]

@@ -9,12 +9,14 @@ What makes its results those of the torch engine, whatever else is in a batch:
 - Hypotheses are returned with their end symbol: one without it ran into the length limit and is ended there.
 """
 
+import math
 import os
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -319,20 +321,20 @@ def penalty_power(options: SearchOptions) -> float:
 def batches(
     sources: Sequence[Sequence[int]], others: Sequence[Sequence[int]], rows: Sequence[int], batch_tokens: int
 ) -> Iterator[list[int]]:
-    """Share out rows to batches, longest first; the sources of a batch are of one length, and so are the others."""
+    """Share out rows to batches, longest first; the sources of a batch are of one length, and so are the others.
+
+    Those of one length are shared out evenly: a worker takes hardly less time for 2 sentences than for 6.
+    """
 
     def shape(row: int) -> tuple[int, int]:
         return len(sources[row]), len(others[row])
 
-    batch: list[int] = []
-    for row in sorted(rows, key=shape, reverse=True):
-        most = min(BATCH_ROWS, max(1, batch_tokens // (sum(shape(row)) + 1)))
-        if batch and (len(batch) >= most or shape(row) != shape(batch[0])):
-            yield batch
-            batch = []
-        batch.append(row)
-    if batch:
-        yield batch
+    for (length, other_length), group in groupby(sorted(rows, key=shape, reverse=True), key=shape):
+        alike = list(group)
+        most = min(BATCH_ROWS, max(1, batch_tokens // (length + other_length + 1)))
+        n_batches = math.ceil(len(alike) / most)
+        for index in range(n_batches):
+            yield alike[len(alike) * index // n_batches : len(alike) * (index + 1) // n_batches]
 
 
 def rank(hypotheses: Iterable[Ended], options: SearchOptions) -> list[TokenHypothesis]:
