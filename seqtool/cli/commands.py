@@ -1,30 +1,30 @@
-"""Registers every command with the application, in the order in which the help lists them."""
+"""Registers commands with the application, in the order in which the help lists them."""
+
+from importlib import import_module
 
 import typer
 
+# Each lives in a file of its name, as a function of its name, and imports what is heavy only when it runs.
+COMMANDS = (
+    "train",
+    "translate",
+    "eval",
+    "tokenizer",
+    "prepare",
+    "check",
+    "score",
+    "average",
+    "export",
+    "report",
+    "info",
+)
 
-def register(app: typer.Typer) -> None:
-    """Add the commands; each lives in its own file and imports what is heavy only when it runs."""
-    from seqtool.cli.average import average
-    from seqtool.cli.check import check
-    from seqtool.cli.eval import eval
-    from seqtool.cli.export import export
-    from seqtool.cli.info import info
-    from seqtool.cli.prepare import prepare
-    from seqtool.cli.report import report
-    from seqtool.cli.score import score
-    from seqtool.cli.tokenizer import tokenizer
-    from seqtool.cli.train import train
-    from seqtool.cli.translate import translate
 
-    app.command()(train)
-    app.command()(translate)
-    app.command()(eval)
-    app.add_typer(tokenizer)
-    app.command()(prepare)
-    app.command()(check)
-    app.command()(score)
-    app.command()(average)
-    app.command()(export)
-    app.command()(report)
-    app.command()(info)
+def register(app: typer.Typer, first_argument: str | None) -> None:
+    """Add the command that is called, where the first argument names one; else all. One alone starts sooner."""
+    for name in (first_argument,) if first_argument in COMMANDS else COMMANDS:
+        command = getattr(import_module(f"seqtool.cli.{name}"), name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command)
+        else:
+            app.command()(command)

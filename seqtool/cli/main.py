@@ -42,7 +42,7 @@ def main() -> None:
     """Run the command line; exit codes are 0 done, 1 a problem to fix, 2 wrong usage, 130 interrupted."""
     from seqtool.cli import commands
 
-    commands.register(app)
+    commands.register(app, sys.argv[1] if len(sys.argv) > 1 else None)
     try:
         sys.exit(app(standalone_mode=False))
     except SeqtoolError as error:
