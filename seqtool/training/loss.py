@@ -22,13 +22,18 @@ def smoothed_cross_entropy(states: Tensor, weight: Tensor, targets: Tensor, smoo
     states (N, D), weight (V, D), targets (N). The loss is (1 - smoothing) * nll + smoothing * the mean over the
     vocabulary of -log p, as in torch.nn.functional.cross_entropy. Only the first result has a gradient.
     """
-    device = states.device.type
-    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
-        dtype = torch.get_autocast_dtype(device)
-        states, weight = states.to(dtype), weight.to(dtype)
+    states, weight = _in_autocast_type(states, weight)
     if not torch.is_grad_enabled():
         states, weight = states.detach(), weight.detach()  # else a slice's gradient is computed even if never used
     return _SlicedCrossEntropy.apply(states, weight, targets, smoothing)  # type: ignore[no-untyped-call, no-any-return]
+
+
+def _in_autocast_type(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Return the tensors in the type of the autocast that is on, or as they are."""
+    device = tensors[0].device.type
+    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+        return tuple(tensor.to(torch.get_autocast_dtype(device)) for tensor in tensors)
+    return tensors
 
 
 def tokens_in_slice(vocab: int, device_type: str) -> int:
@@ -93,10 +98,7 @@ def consistent_cross_entropy(
     first and second (N, D) are the states of two passes with different dropout. The loss is the mean of their
     smoothed cross-entropies, plus `strength` times the mean of the two divergences KL(p, q) and KL(q, p).
     """
-    device = first.device.type
-    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
-        dtype = torch.get_autocast_dtype(device)
-        first, second, weight = first.to(dtype), second.to(dtype), weight.to(dtype)
+    first, second, weight = _in_autocast_type(first, second, weight)
     return _SlicedConsistency.apply(first, second, weight, targets, smoothing, strength)  # type: ignore[no-untyped-call, no-any-return]
 
 
