@@ -1,7 +1,7 @@
 """Multi-head scaled dot-product attention: one module for self- and cross-attention.
 
 Legend: B batch, Q query positions, K key positions, D width of the model, H heads, E = D / H width of a head.
-A mask is True where attention is allowed. This file does not know what a layer or a vocabulary is.
+A mask is True where attention is allowed, or holds numbers that are added to the scores (0 or -inf). This file does not know what a layer or a vocabulary is.
 """
 
 import math
@@ -94,7 +94,7 @@ def attend_explicitly(
         scores = scores + relative.key_scores(q, k.shape[2])
     scores = scores / math.sqrt(q.shape[-1])
     if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
+        scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
     weights = scores.softmax(-1)
     used = drop(weights, dropout) if dropout else weights
     y = used @ v  # (B, H, Q, E)

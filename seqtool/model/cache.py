@@ -49,7 +49,7 @@ class Cache:
 
     def __init__(self, source: list[tuple[Tensor, Tensor]], mask: Tensor) -> None:
         self.source = source  # a layer's keys and values, each (B, H, S, E)
-        self.mask = mask  # (B, 1, 1, S)
+        self.mask = as_added(mask, source[0][0].dtype)  # (B, 1, 1, S)
         self.lineage = torch.zeros((mask.shape[0], 1, 0), dtype=torch.long, device=mask.device)  # (B, N, P)
         self.n_entries = 0
         self._states: Tensor | None = None  # (L, 2, B, H, C, E)
@@ -73,7 +73,8 @@ class Cache:
         if self._states is None or end > self._states.shape[4]:
             R, H, _, E = like.shape
             usual = self.n_beams(R) * (self.mask.shape[3] + 16)  # most targets are about as long as their sources
-            grown = like.new_empty(len(self.source), 2, self.mask.shape[0], H, max(usual, 2 * end), E)
+            room = end if self._states is None else max(usual, 2 * end)  # the first step does not know the beams yet
+            grown = like.new_empty(len(self.source), 2, self.mask.shape[0], H, room, E)
             if self._states is not None:
                 grown[:, :, :, :, : self.n_entries] = self._states[:, :, :, :, : self.n_entries]
             self._states = grown
@@ -88,7 +89,8 @@ class Cache:
             same_beam = torch.eye(N, dtype=torch.bool, device=device)[:, None, :, None]
             not_later = torch.ones((T, T), dtype=torch.bool, device=device).tril()[None, :, None, :]
             present = (same_beam & not_later).view(N * T, N * T).expand(B, -1, -1)
-            self._visible = torch.cat((past.repeat_interleave(T, dim=1), present), dim=2)[:, None]  # (B, 1, N * T, ...)
+            allowed = torch.cat((past.repeat_interleave(T, dim=1), present), dim=2)[:, None]  # (B, 1, N * T, entries)
+            self._visible = as_added(allowed, self.mask.dtype)
         return self._visible
 
     def next_lineage(self, n_rows: int, n_new: int) -> Tensor:
@@ -121,6 +123,11 @@ class Cache:
     def expand(self, beams: int) -> None:
         """Give every sentence `beams` rows instead of one; they share the past."""
         self.lineage = self.lineage.repeat_interleave(beams, dim=1)
+
+
+def as_added(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """Turn a mask that is True where attention is allowed into numbers to add, once for all layers and not in each."""
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, float("-inf"))
 
 
 def keep(x: Tensor, dim: int, sentences: Tensor) -> Tensor:

@@ -32,7 +32,7 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         h = self.inner(x)  # (B, T, F), or (B, T, 2F) when gated
         if self.activation == "relu":
-            h = F.relu(h)
+            h = F.relu(h, inplace=True)
         elif self.activation == "gelu":
             h = F.gelu(h)
         else:

@@ -17,6 +17,7 @@ from seqtool.corpus.tokenizer import PAD
 
 LENGTH_STEP = 16
 MIN_ROWS = 4
+LEAST_TOKENS = 768  # a batch as small as this still computes well
 
 
 def padded_length(length: int) -> int:
@@ -37,16 +38,23 @@ def pad_rows(rows: Sequence[Sequence[int]], n_positions: int = 0) -> Tensor:
 def plan_batches(lengths: Sequence[int], batch_tokens: int, n_workers: int = 1) -> list[list[int]]:
     """Share out rows of these lengths to batches of similar length, longest first.
 
-    A batch with its padding has at most batch_tokens tokens (or one row), and few rows are shared out to all workers.
+    A batch with its padding has at most batch_tokens tokens (or one row). Several workers get smaller and smaller
+    batches, so that they end at about the same time, and few rows are shared out to all of them.
     """
     order = sorted(range(len(lengths)), key=lambda row: (-lengths[row], row))
-    fair_share = -(-sum(padded_length(length) for length in lengths) // n_workers)
+    left = sum(padded_length(length) for length in lengths)
+    fair_share = -(-left // n_workers)
     batches: list[list[int]] = []
     room = 0
     for row in order:
+        length = padded_length(lengths[row])
         if room == 0:
             batches.append([])
-            room = max(1, min(batch_tokens, fair_share) // padded_length(lengths[row]))
+            size = min(batch_tokens, fair_share)
+            if n_workers > 1:
+                size = min(size, max(LEAST_TOKENS, left // (2 * n_workers)))
+            room = max(1, size // length)
         batches[-1].append(row)
         room -= 1
+        left -= length
     return batches

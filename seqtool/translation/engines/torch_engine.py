@@ -38,7 +38,7 @@ Result = TypeVar("Result")
 
 TORCH_TYPES = ("float32", "bfloat16", "float16")
 
-CPU_TOKENS = 2048  # source tokens in a batch of one CPU core, at most; larger ones are no quicker, but share out badly
+CPU_TOKENS = 4096  # source tokens in a batch of one CPU core, at most; larger ones are no quicker
 SCORED_AT_ONCE = 4096  # tokens whose log-probabilities over the vocabulary are held at once in scoring
 LOOK_EVERY = 4  # steps between looks at what is done, where a look makes the host wait for the device
 
