@@ -1,7 +1,8 @@
 """Multi-head scaled dot-product attention: one module for self- and cross-attention.
 
 Legend: B batch, Q query positions, K key positions, D width of the model, H heads, E = D / H width of a head.
-A mask is True where attention is allowed, or holds numbers that are added to the scores (0 or -inf). This file does not know what a layer or a vocabulary is.
+A mask is True where attention is allowed, or holds what is added to the scores (0 or -inf).
+This file does not know what a layer or a vocabulary is.
 """
 
 import math
