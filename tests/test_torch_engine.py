@@ -17,7 +17,7 @@ from seqtool.corpus.tokenizer import EOS
 from seqtool.errors import SeqtoolError
 from seqtool.model.interface import Memory
 from seqtool.model.transformer import Transformer
-from seqtool.translation.batching import LENGTH_STEP, padded_length, plan_batches
+from seqtool.translation.batching import LEAST_TOKENS, LENGTH_STEP, padded_length, plan_batches
 from seqtool.translation.decoding import OpenSentences
 from seqtool.translation.engine import SearchOptions, TokenHypothesis
 from seqtool.translation.engines import torch_engine
@@ -218,6 +218,15 @@ def test_batches_hold_every_row_once_and_stay_small():
         assert len(batch) == 1 or len(batch) * padded_length(max(lengths[row] for row in batch)) <= 512
     assert padded_length(1) == padded_length(LENGTH_STEP) == LENGTH_STEP
     assert len(plan_batches([5] * 8, 10**6, 2)) == 2  # few sentences are still shared out to all workers
+
+
+def test_batches_shrink_so_that_workers_end_together():
+    sizes = [len(batch) for batch in plan_batches([16] * 1000, 4096, 2)]
+    assert sizes[0] == 250  # a quarter of all: each of two workers could take another as large
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-2] == LEAST_TOKENS // 16  # but small matrices would compute slowly
+    alone = plan_batches([16] * 1000, 4096)  # one worker waits for no other
+    assert [len(batch) for batch in alone] == [256, 256, 256, 232]
 
 
 def test_finished_sentences_leave_and_ballast_stays():
