@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from sentencepiece import SentencePieceProcessor
 
-VALIDATE_EVERY = 150  # updates
+VALIDATE_EVERY = 300  # updates; its validation takes long, and comes off its time
 
 
 def make_environment(folder: Path) -> Path:
@@ -150,19 +150,17 @@ def train(python: Path, config: Path, log: Path, minutes: float) -> None:
 
 
 def show_curve(out: Path) -> None:
-    """Print validation BLEU over the minutes, from the times in Joey NMT's log."""
-    stamps = []
-    for line in (out / "model" / "train.log").read_text(encoding="utf-8").splitlines():
-        if found := re.match(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)", line):
-            moment = datetime.datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S")
-            stamps.append((moment, line))
-    scores = re.findall(r"Steps: (\d+)\t.*?bleu: ([\d.]+)", (out / "model" / "validations.txt").read_text())
-    times = [
-        moment for moment, line in stamps if re.search(r"(greedy|beam).*(eval|generat)|Evaluation result", line, re.I)
-    ]
+    """Print validation BLEU over the minutes, from Joey NMT's log."""
+    text = (out / "model" / "train.log").read_text(encoding="utf-8")
+    stamped = re.findall(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ - (.*)", text, re.MULTILINE)
+    start = datetime.datetime.fromisoformat(stamped[0][0])
     print("\nminutes   step  valid BLEU (greedy)")
-    for (step, bleu), moment in zip(scores, times, strict=False):
-        print(f"{(moment - stamps[0][0]).total_seconds() / 60:7.1f} {int(step):6,} {float(bleu):11.2f}")
+    step = 0
+    for stamp, line in stamped:
+        if found := re.search(r"Evaluation result \(greedy\): bleu: +([\d.]+)", line):
+            step += VALIDATE_EVERY
+            minutes = (datetime.datetime.fromisoformat(stamp) - start).total_seconds() / 60
+            print(f"{minutes:7.1f} {step:6,} {float(found[1]):11.2f}")
 
 
 def test(python: Path, config: Path, args: argparse.Namespace, out: Path) -> None:

@@ -43,6 +43,7 @@ def show_curve(out: Path) -> None:
     print(f"\nchosen by validation: {manifest['model']['source']} ({manifest['model']['parameters']:,} parameters)")
     for name, score in manifest["model"]["candidates"].items():
         print(f"  {score:6.2f}  {name}")
+    print(f"  length penalty {manifest['model']['length_penalty']}: {manifest['scores'][0]['score']:.2f}")
     tokens, minutes = manifest["training"]["tokens"], manifest["training"]["minutes"]
     print(f"{manifest['training']['steps']:,} steps, {tokens:,} target tokens, {minutes:.1f} minutes of training")
 

@@ -12,6 +12,7 @@ from command_line import run_seqtool
 from safetensors.torch import load_file, save_file
 from small_run import last_step, losses, read_metrics, run_to_end, train_command, write_corpus
 
+from seqtool import Translator
 from seqtool.config import load_config
 from seqtool.files import RunDir, sha256_of
 
@@ -41,6 +42,9 @@ def test_a_run_directory_is_complete_and_its_manifest_vouches_for_it(trained: tu
     assert {score["metric"] for score in manifest["scores"]} == {"bleu", "chrf"}
     assert all("version:" in score["signature"] for score in manifest["scores"])
     assert len(manifest["model"]["candidates"]) >= 2
+    penalty = manifest["model"]["length_penalty"]  # translation uses it, and the scores are those it gave
+    assert {score["decoding"]["length_penalty"] for score in manifest["scores"]} == {penalty}
+    assert Translator.load(run.path).make_options().length_penalty == penalty
     assert run.report.exists()
     assert load_config(run.config).model.d_model == 16
 

@@ -159,7 +159,13 @@ class DecodeConfig:
     """How translations are searched for."""
 
     beam: int = setting(5, "beam width (1: greedy)", low=1, high=1000)
-    length_penalty: float = setting(1.0, "exponent of the GNMT length penalty (0: none)", low=0.0, high=10.0)
+    length_penalty: float | str = setting(
+        "auto",
+        "exponent of the GNMT length penalty (0: none), or 'auto' to choose it by validation at the end of training",
+        low=0.0,
+        high=10.0,
+        words=("auto",),
+    )
     coverage_penalty: float = setting(0.0, "weight of the GNMT coverage penalty (0: none)", low=0.0, high=100.0)
     max_length_ratio: float = setting(
         2.0, "target tokens at most, as a multiple of the source tokens (plus 16)", low=0.1

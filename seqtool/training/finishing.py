@@ -6,7 +6,7 @@ import json
 import platform
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,10 @@ from seqtool.training.progress import Progress
 from seqtool.training.trainer import Trainer, best_folder
 from seqtool.training.validation import Validation, Validator
 from seqtool.translation.average import mean_tensor
+from seqtool.translation.engine import USUAL_LENGTH_PENALTY
+
+PENALTY_STEP = 0.5
+HIGHEST_PENALTY = 3.0
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,16 @@ class Candidate:
     name: str
     step: int
     weights: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What became the model, by what it reaches in validation."""
+
+    candidate: Candidate
+    validation: Validation
+    scores: Mapping[str, float]  # of all candidates
+    length_penalty: float | None = None  # where training was to choose it
 
 
 def gather_candidates(trainer: Trainer) -> list[Candidate]:
@@ -68,26 +82,45 @@ def average_weights(checkpoints: list[Checkpoint]) -> dict[str, Tensor]:
     return {name: mean_tensor([model[name] for model in models]).float() for name in models[0]}
 
 
-def choose_model(trainer: Trainer, validator: Validator) -> tuple[Candidate, Validation, dict[str, float]]:
-    """Return the candidate with the best validation score under the run's own decoding settings, and all scores."""
-    config = trainer.config
-    results = [(c, validator.run(c.weights, config.decode.beam)) for c in gather_candidates(trainer)]
-    chosen, validation = max(results, key=lambda result: result[1].value(config.train.metric))
-    return chosen, validation, {c.name: v.value(config.train.metric) for c, v in results}
+def choose_model(trainer: Trainer, validator: Validator) -> Choice:
+    """Return the candidate with the best validation score under the run's own decoding settings."""
+    beam, metric = trainer.config.decode.beam, trainer.config.train.metric
+    results = [(c, validator.run(c.weights, beam)) for c in gather_candidates(trainer)]
+    chosen, validation = max(results, key=lambda result: result[1].value(metric))
+    choice = Choice(chosen, validation, {c.name: v.value(metric) for c, v in results})
+    if trainer.config.decode.length_penalty == "auto" and beam > 1 and metric != "loss":
+        return choose_length_penalty(choice, validator, beam, metric)
+    return choice
+
+
+def choose_length_penalty(choice: Choice, validator: Validator, beam: int, metric: str) -> Choice:
+    """Walk from the usual length penalty up, or else down, as long as the validation score rises.
+
+    Models with label smoothing tend to say too little, by how much depends on the corpus (in Multi30k 4 %, which costs
+    half a BLEU point).
+    """
+    best, best_penalty = choice.validation, USUAL_LENGTH_PENALTY
+    for step in (PENALTY_STEP, -PENALTY_STEP):
+        while 0 <= (penalty := best_penalty + step) <= HIGHEST_PENALTY:
+            validation = validator.run(choice.candidate.weights, beam, length_penalty=penalty)
+            if validation.value(metric) <= best.value(metric):
+                break
+            best, best_penalty = validation, penalty
+        if best is not choice.validation:
+            break
+    return replace(choice, validation=best, length_penalty=best_penalty)
 
 
 def publish(
     run: RunDir,
     trainer: Trainer,
     data: TrainingData,
-    chosen: Candidate,
-    validation: Validation,
-    candidates: Mapping[str, float],
+    choice: Choice,
     finished: str,
 ) -> None:
     """Write model.safetensors and a manifest that vouches for all files of the model."""
     config, state = trainer.config, trainer.state
-    save_weights(chosen.weights, run.weights)
+    save_weights(choice.candidate.weights, run.weights)
     files = [run.config, run.tokenizer, run.target_tokenizer, run.weights]
     vocabularies = data.tokenizers.source.vocab_size, data.tokenizers.target.vocab_size
     parameters = count_parameters(config.model, *vocabularies)
@@ -100,11 +133,12 @@ def publish(
         "data": data.describe(),
         "model": {
             "parameters": parameters.total,
-            "source": chosen.name,
-            "step": chosen.step,
-            "candidates": dict(candidates),
+            "source": choice.candidate.name,
+            "step": choice.candidate.step,
+            "candidates": dict(choice.scores),
+            "length_penalty": choice.length_penalty,
         },
-        "scores": scores_of(validation),
+        "scores": scores_of(choice.validation),
         "training": {
             "steps": state.step,
             "epochs": state.epoch,

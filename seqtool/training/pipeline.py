@@ -21,6 +21,7 @@ from seqtool.training.checkpoint import is_disk_full
 from seqtool.training.data import TrainingData, open_data, prepare_data
 from seqtool.training.distributed import Workers, join_workers
 from seqtool.training.finishing import (
+    Choice,
     choose_model,
     export_fast_form,
     mark_complete,
@@ -32,7 +33,7 @@ from seqtool.training.interruption import Interruption
 from seqtool.training.progress import Progress, format_seconds
 from seqtool.training.settling import TrainRequest, choose_precision, choose_threads, write_config
 from seqtool.training.trainer import Trainer
-from seqtool.training.validation import Validation, Validator
+from seqtool.training.validation import Validator
 
 
 def train(request: TrainRequest) -> bool:
@@ -129,15 +130,15 @@ def finish(trainer: Trainer, validator: Validator | None, data: TrainingData, re
         progress.say(f"this run is finished: {reason}. Raise that budget to continue; the model is in {run.path}")
         return
     progress.say(f"{reason}; choosing the model")
-    chosen, validation, candidates = choose_model(trainer, validator)
-    publish(run, trainer, data, chosen, validation, candidates, mark)
-    write_valid_lines(run, validator, validation)
+    choice = choose_model(trainer, validator)
+    publish(run, trainer, data, choice, mark)
+    write_valid_lines(run, validator, choice.validation)
     progress.say(export_fast_form(run))
     from seqtool.evaluation.report import write_report
 
     write_report(run)
     mark_complete(run)
-    say_summary(trainer, chosen.name, validation, progress)
+    say_summary(trainer, choice, progress)
 
 
 def finished_mark(trainer: Trainer, reason: str) -> str:
@@ -145,13 +146,15 @@ def finished_mark(trainer: Trainer, reason: str) -> str:
     return f"{reason} at step {trainer.state.step}"
 
 
-def say_summary(trainer: Trainer, source: str, validation: Validation, progress: Progress) -> None:
+def say_summary(trainer: Trainer, choice: Choice, progress: Progress) -> None:
     """Tell time, scores with signatures, where the model is and how to use it."""
     state, run = trainer.state, trainer.run
     progress.say("")
     progress.say(f"trained {state.step:,} steps ({state.epoch} epochs) in {format_seconds(state.seconds)}")
-    progress.say(f"model: {source}")
-    for score in (validation.bleu, validation.chrf):
+    progress.say(f"model: {choice.candidate.name}")
+    if choice.length_penalty is not None:
+        progress.say(f"length penalty {choice.length_penalty:g}, chosen by validation")
+    for score in (choice.validation.bleu, choice.validation.chrf):
         progress.say(f"validation {score.name} {score.score:.2f}  {score.signature}")
     progress.say(f"report: {run.report}")
     progress.say(f"translate with: seqtool translate -m {run.path} < input.txt")

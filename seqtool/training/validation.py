@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -58,15 +59,15 @@ class Validator:
             key=lambda pair: (len(pair[1]), len(pair[0])),
         )
 
-    def run(self, weights: Mapping[str, Tensor], beam: int) -> Validation:
-        """Try these weights."""
+    def run(self, weights: Mapping[str, Tensor], beam: int, **options: Any) -> Validation:
+        """Try these weights; the options are further ones of the search."""
         with torch.no_grad():
             for name, tensor in self._weights.items():
                 tensor.copy_(weights[name])
-        translations = self._translator.translate([src for src, _ in self.pairs], beam=beam)
+        translations = self._translator.translate([src for src, _ in self.pairs], beam=beam, **options)
         hypotheses = [translation.text for translation in translations]
         bleu, chrf = score_bleu_chrf(hypotheses, [[tgt for _, tgt in self.pairs]])
-        return Validation(self._mean_loss(), bleu, chrf, hypotheses, self._translator.describe(beam=beam))
+        return Validation(self._mean_loss(), bleu, chrf, hypotheses, self._translator.describe(beam=beam, **options))
 
     def _mean_loss(self) -> float:
         """Return the mean negative log-likelihood of a target token, ends included."""

@@ -175,6 +175,7 @@ def describe(
             "parameters": sum(math.prod(shape) for _, shape in layout.values()),
             "source": f"average of {len(sources)} checkpoints",
             "averaged": [{"file": str(source.weights), "sha256": sha256_of(source.weights)} for source in sources],
+            "length_penalty": origin.get("model", {}).get("length_penalty"),
         },
         "scores": [],
     }

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from seqtool.config import Config, load_config
@@ -44,7 +44,7 @@ def load_parts(
     if not folders:
         raise SeqtoolError("no model is given; name a run directory with -m DIR")
     runs = [RunDir(folder).require_model() for folder in folders]
-    config = load_config(runs[0].config)
+    config = with_chosen_penalty(load_config(runs[0].config), runs[0])
     tokenizers = TokenizerPair.load(runs[0])
     size = batch_tokens or config.decode.batch_tokens
     threads = threads or config.decode.threads or threads_per_process()
@@ -69,6 +69,14 @@ def load_parts(
         return TranslatorParts(config, tokenizers, load_torch(), notes=notes)
     fast = load_ctranslate2(runs[0], tokenizers, device, threads, compute_type, size)
     return TranslatorParts(config, tokenizers, fast, load_torch if engine == "auto" else None)
+
+
+def with_chosen_penalty(config: Config, run: RunDir) -> Config:
+    """Fill in the length penalty that training chose by validation, unless the configuration names one."""
+    chosen = run.read_manifest().get("model", {}).get("length_penalty")
+    if config.decode.length_penalty != "auto" or chosen is None:
+        return config
+    return replace(config, decode=replace(config.decode, length_penalty=chosen))
 
 
 def check_names(engine: str, device: str, compute_type: str) -> None:

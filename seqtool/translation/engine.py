@@ -7,13 +7,15 @@ from typing import Protocol
 from seqtool.config import DecodeConfig
 from seqtool.errors import SeqtoolError
 
+USUAL_LENGTH_PENALTY = 1.0  # where neither the user nor validation chose one
+
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
     """How to search; the defaults are the plain beam search of DecodeConfig."""
 
     beam: int = 5
-    length_penalty: float = 1.0
+    length_penalty: float = USUAL_LENGTH_PENALTY
     coverage_penalty: float = 0.0
     max_length_ratio: float = 2.0
     n_best: int = 1
@@ -59,7 +61,7 @@ class SearchOptions:
         """Start from a model's own decoding settings, changed by what the user gave."""
         settings = {
             "beam": config.beam,
-            "length_penalty": config.length_penalty,
+            "length_penalty": USUAL_LENGTH_PENALTY if config.length_penalty == "auto" else config.length_penalty,
             "coverage_penalty": config.coverage_penalty,
             "max_length_ratio": config.max_length_ratio,
         }
