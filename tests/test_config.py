@@ -37,6 +37,7 @@ def test_a_printed_configuration_reads_back_as_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
+        ("train.word_dropout=0.1", "--set: [train] has no key 'word_dropout'; did you mean model.word_dropout?"),
         ("model.d_modl=3", "--set: [model] has no key 'd_modl'; did you mean 'd_model'?"),
         ("modle.d_model=3", "--set: there is no section [modle]; did you mean 'model'?"),
         ("model.d_model=-4", "--set: [model] 'd_model' must be from 2 to 65536, not -4"),

@@ -136,12 +136,18 @@ def _merge(values: Values, layer: Mapping[str, Any], origin: str) -> None:
         hints = typing.get_type_hints(SECTIONS[name])
         for key, value in section.items():
             if key not in known:
-                raise SeqtoolError(f"{origin}: [{name}] has no key '{key}'{suggest(key, known)}")
+                raise SeqtoolError(f"{origin}: [{name}] has no key '{key}'{_suggest_key(key, known)}")
             try:
                 check_value(known[key], hints[key], value)
             except SeqtoolError as error:
                 raise SeqtoolError(f"{origin}: [{name}] {error}") from None
             values[name][key] = value
+
+
+def _suggest_key(key: str, known: Iterable[str]) -> str:
+    """Name the section that has this very key, or else the nearest key of the section where it was given."""
+    homes = [name for name, kind in SECTIONS.items() if key in {field.name for field in dataclasses.fields(kind)}]
+    return f"; did you mean {homes[0]}.{key}?" if homes else suggest(key, known)
 
 
 def config_to_toml(config: Config) -> str:
