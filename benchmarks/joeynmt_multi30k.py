@@ -24,6 +24,7 @@ from typing import Any
 import torch
 from sentencepiece import SentencePieceProcessor
 
+JOEY = ["joeynmt==2.3.0", "importlib_metadata", "sentencepiece==0.2.0"]  # it needs them, without saying so
 VALIDATE_EVERY = 300  # updates; its validation takes long, and comes off its time
 
 
@@ -34,7 +35,7 @@ def make_environment(folder: Path) -> Path:
         venv.create(folder, with_pip=True, clear=True)
         (packages,) = (folder / "lib").glob("python*/site-packages")
         (packages / "borrowed.pth").write_text(f"{Path(torch.__file__).parent.parent}\n", encoding="utf-8")
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", "joeynmt==2.3.0"], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *JOEY], check=True)
         (folder / "ready").touch()
     return python
 
@@ -106,7 +107,7 @@ def make_config(model: Path, out: Path, seed: int) -> dict[str, Any]:
             "adam_betas": [0.9, 0.98],
             "normalization": "tokens",
             "learning_rate": 0.001,
-            "learning_rate_min": 1e-6,
+            "learning_rate_min": 0.0,
             "learning_rate_factor": 0.5,
             "learning_rate_warmup": 1000,
             "scheduling": "noam",
