@@ -67,6 +67,14 @@ def test_json_has_a_key_per_metric_equal_to_the_sacrebleu_command(folder: Path) 
     assert ours["ter"]["signature"].startswith("nrefs:2|case:lc|tok:tercom")
 
 
+def test_tokenized_text_is_remarked_on_once_unless_the_user_says_that_it_is(tmp_path: Path) -> None:
+    for name in ("hyp.de", "ref.de"):
+        (tmp_path / name).write_text("ein mann geht .\n" * 100, encoding="utf-8")
+    files = ["--hyp", tmp_path / "hyp.de", tmp_path / "ref.de"]
+    assert run_eval(*files).stderr.count("forgot to detokenize") == 1
+    assert run_eval(*files, "--tokenize", "none").stderr == ""
+
+
 def test_the_source_shows_copies_and_sets_the_buckets(folder: Path) -> None:
     ours = json.loads(run_eval("--hyp", folder / "hyp", folder / "ref.gz", "--source", folder / "src", "--json").stdout)
     assert ours["outputs"]["copied"] == {"count": 1, "lines": [3]}

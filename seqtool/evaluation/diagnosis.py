@@ -66,7 +66,7 @@ def bucket_by_length(
     options: MetricOptions | None = None,
 ) -> list[LengthBucket]:
     """Score lines apart by the length of `measured` (the source, or the reference where there is no source)."""
-    options = replace(options or MetricOptions(), metrics=("bleu", "chrf"), confidence=0)
+    options = replace(options or MetricOptions(), metrics=("bleu", "chrf"), confidence=0, force=True)
     unit = length_unit(measured)
     lengths = [len(line.split()) if unit == "words" else len(line.strip()) for line in measured]
     starts = BUCKET_STARTS[unit]

@@ -143,7 +143,7 @@ def build_metric(
     makers: dict[str, Callable[[], Metric]] = {
         "bleu": lambda: BLEU(
             lowercase=options.lowercase,
-            force=options.force,
+            force=options.force or options.tokenize == "none",  # who says so knows that the text is tokenized
             tokenize=options.tokenize,
             smooth_method=options.smooth_method,
             smooth_value=options.smooth_value,
