@@ -131,7 +131,7 @@ class TrainConfig:
         choices=("inverse_sqrt", "paper", "cosine", "linear", "constant"),
     )
     label_smoothing: float = setting(0.1, "probability spread over the whole vocabulary", low=0.0, high=0.9)
-    weight_decay: float = setting(0.0, "AdamW weight decay", low=0.0, high=10.0)
+    weight_decay: float = setting(0.0, "weight decay, apart from the gradient as in AdamW", low=0.0, high=10.0)
     beta1: float = setting(0.9, "AdamW first moment decay", low=0.0, high=0.99999)
     beta2: float = setting(0.98, "AdamW second moment decay", low=0.0, high=0.99999)
     clip_norm: float = setting(1.0, "largest gradient norm (0: no clipping)", low=0.0)
