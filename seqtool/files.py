@@ -13,8 +13,14 @@ from seqtool.errors import SeqtoolError
 
 
 def is_stream(path: Path) -> bool:
-    """Tell whether a path is a device, a pipe or the like: it is written into, and never replaced."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+    """Tell whether a path is a device, a pipe or the like: it is written into, and never replaced.
+
+    /dev/stdout is one even where it leads to a file, because it is the system's name and not that file's.
+    """
+    if not path.exists() or path.is_dir():
+        return False
+    folder = str(path.absolute().parent)
+    return not path.is_file() or folder in ("/dev", "/dev/fd") or folder.startswith("/proc/")
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Averaging checkpoints, and scoring from the command line."""
 
+import errno
 import json
 import math
 import shutil
@@ -107,6 +108,17 @@ def test_damaged_and_missing_checkpoints_are_named(run, tmp_path):
         average([first], copy.path)
 
 
+def test_a_full_disk_is_not_blamed_on_a_checkpoint(run, tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("seqtool.translation.average.write_mean", fail)
+    with pytest.raises(SeqtoolError, match=r"out: cannot be written \(No space left on device\); make room"):
+        average([run.path, run.path], tmp_path / "out")
+    monkeypatch.undo()
+    average([run.path, run.path], tmp_path / "out")  # what was left behind is no obstacle
+
+
 def make_copy(run: RunDir, folder: Path) -> RunDir:
     return RunDir(Path(shutil.copytree(run.path, folder / "copy")))
 
@@ -143,6 +155,10 @@ def test_score_prints_a_log_probability_a_line(run, tmp_path):
     ]
     assert [one["token_scores"] for one in objects] == expected
     assert all(len(one["tokens"]) + 1 == len(one["token_scores"]) for one in objects)
+    done = seqtool("score", "-m", run.path, src, tgt, "--engine", "torch", "--json", "--normalize")
+    both = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
+    assert [one["log_prob"] for one in both] == [one["log_prob"] for one in objects]
+    assert both[0]["log_prob_per_token"] == pytest.approx(both[0]["log_prob"] / len(both[0]["token_scores"]))
 
 
 def test_score_names_lines_by_their_number(run, tmp_path):
@@ -172,6 +188,16 @@ def test_score_ends_quietly_when_nobody_reads_on(run, tmp_path):
         process.stdout.close()
         assert process.wait(timeout=120) == 141
         assert process.stderr.read() == ""
+
+
+def test_a_full_disk_behind_scores_is_one_message(run, tmp_path):
+    (tmp_path / "lines").write_text("she waves\n")
+    command = [sys.executable, "-m", "seqtool", "score", "-m", str(run.path), tmp_path / "lines", tmp_path / "lines"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("seqtool: error: the output cannot be written (No space left on device)")
+    assert done.stderr.count("\n") == 1
 
 
 def test_score_refuses_files_of_different_length(run, tmp_path):

@@ -27,6 +27,15 @@ def test_share_speed_and_time_left(clock: list[float], capsys: pytest.CaptureFix
     assert capsys.readouterr().err == ""
 
 
+def test_a_block_is_counted_once(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    bar = ProgressBar(200)
+    bar.update(BLOCK, 1.0)
+    bar.finish(BLOCK)
+    clock[0] += 10
+    bar.update(BLOCK, 0.2)
+    assert "30%  6 lines" in capsys.readouterr().err.split("\r")[-1]
+
+
 def test_what_an_earlier_run_did_is_no_work(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     bar = ProgressBar(200)
     bar.skip(BLOCK)

@@ -106,7 +106,7 @@ def test_fine_tuning_with_another_shape_is_refused(
 def test_a_time_budget_settles_the_number_of_steps_and_records_it(corpus: list[str], tmp_path: Path) -> None:
     run = tmp_path / "run"
     settings = {
-        "train_steps": 100000,
+        "train_steps": 3,  # the minutes count
         "train_validate_every": 100000,
         "train_save_every": 100000,
         "train_schedule": "cosine",

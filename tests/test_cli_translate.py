@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import stat
@@ -110,6 +111,37 @@ def test_a_line_through_a_pipe_is_answered_at_once(run: RunDir) -> None:
         process.stdin.close()
         assert process.stdout.read() == b""
     assert process.returncode == 0
+
+
+def test_a_line_through_a_named_pipe_is_answered_at_once(run: RunDir, tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    command = [*PROGRAM, "-m", str(run.path), "-i", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process, open(path, "wb", buffering=0) as pipe:
+        assert process.stdout is not None
+        for line in (b"a man walks\n", b"two dogs\n"):
+            pipe.write(line)
+            assert process.stdout.readline() == translate(run, line)[0]
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("n_lines", [1, 5000])
+def test_a_full_disk_behind_stdout_is_one_message(run: RunDir, tmp_path: Path, n_lines: int) -> None:
+    path = write_lines(tmp_path / "in", n_lines)
+    with open("/dev/full", "wb") as full:
+        command = [*PROGRAM, "-m", str(run.path), "-i", str(path)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("seqtool: error: the output cannot be written (No space left on device)")
+    assert done.stderr.count("\n") == 1
+
+
+def test_dev_stdout_is_written_into_even_where_it_is_a_file(run: RunDir, tmp_path: Path) -> None:
+    with open(tmp_path / "out", "wb") as file:
+        command = [*PROGRAM, "-m", str(run.path), "--output", "/dev/stdout"]
+        subprocess.run(command, input=b"a man walks\n", stdout=file, check=True)
+    assert (tmp_path / "out").read_bytes() == translate(run, b"a man walks\n")[0]
+    assert Path("/dev/stdout").is_symlink()
 
 
 def test_a_closed_output_ends_quietly(run: RunDir, tmp_path: Path) -> None:
@@ -251,6 +283,10 @@ def test_options_that_the_engine_lacks(run: RunDir) -> None:
         (["--ban", "Donaudampfschiff"], 1, "not one token"),
         (["--output", "/dev"], 1, "is a folder"),
         (["--token-scores"], 1, "add --json"),
+        (["--ban", "</s>"], 1, "no translation could end"),
+        (["--length-penalty", "11"], 1, "--length-penalty cannot be 11.0"),
+        (["--sample", "--seed", str(2**63)], 1, "--seed cannot be"),
+        (["-i", "/dev"], 1, "is a folder"),
         (["--compute-type", "int9"], 1, "did you mean 'int8'"),
         (["--compile", "--engine", "ctranslate2"], 1, "--compile is for the torch engine"),
         (["--max-length-ratio", "99", "--engine", "ctranslate2"], 1, "--max-length-ratio 99 for lines of 64 tokens"),
@@ -295,6 +331,9 @@ def test_a_terminal_sees_the_progress_of_a_file(run: RunDir, tmp_path: Path) -> 
     assert process.returncode == 0
     assert "lines/s" in seen.decode()
     assert "left" in seen.decode()
+    counts = [int(found.replace(",", "")) for found in re.findall(r"([\d,]+) lines ", seen.decode())]
+    assert counts == sorted(counts)
+    assert 0 < counts[-1] <= 6000
 
 
 def read_terminal(handle: int) -> bytes:
@@ -316,12 +355,21 @@ def test_several_processes_share_a_file_and_join_it_in_order(run: RunDir, tmp_pa
     assert sorted(file.name for file in tmp_path.iterdir()) == ["in", "out"]
 
 
+def test_several_processes_do_not_share_a_pipe(run: RunDir, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    command = [*PROGRAM, "-m", str(run.path), "-i", str(tmp_path / "pipe"), "--output", str(tmp_path / "out")]
+    environment = {**os.environ, "RANK": "0", "WORLD_SIZE": "2"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 1
+    assert "several processes cannot share stdin, stdout or a pipe" in done.stderr
+
+
 def test_memory_does_not_grow_with_the_input(run: RunDir) -> None:
     program = (
         "import resource, subprocess, sys\n"
         "command = [sys.executable, '-m', 'seqtool', 'translate', '-m', sys.argv[1]]\n"
-        "yes = subprocess.Popen(f\"yes 'a man walks' | head -n {sys.argv[2]}\", shell=True, stdout=subprocess.PIPE)\n"
-        "done = subprocess.run(command, stdin=yes.stdout, stdout=subprocess.PIPE)\n"
+        "lines = subprocess.Popen(['seq', '-f', 'man %.0f', sys.argv[2]], stdout=subprocess.PIPE)\n"
+        "done = subprocess.run(command, stdin=lines.stdout, stdout=subprocess.PIPE)\n"
         "assert done.returncode == 0\n"
         "print(done.stdout.count(b'\\n'), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
     )

@@ -79,9 +79,11 @@ def test_a_whole_number_serves_where_a_number_is_wanted() -> None:
 
 def test_auto_grows_with_the_corpus_and_tells_why() -> None:
     sizes = [1_000, 29_000, 500_000, 50_000_000]
-    widths = [resolve_config("auto", pairs=pairs).model.d_model for pairs in sizes]
-    assert widths == sorted(widths)
-    assert widths[0] < widths[-1]
+    configs = [resolve_config("auto", pairs=pairs) for pairs in sizes]
+    assert [config.model.d_model for config in configs] == [128, 128, 256, 512]
+    assert [config.tokenizer.vocab_size for config in configs] == [2_000, 6_000, 16_000, 32_000]
+    assert [config.model.dropout for config in configs] == [0.3, 0.3, 0.2, 0.1]
+    assert all(config.train.schedule == "cosine" for config in configs)  # it ends with the steps, or the minutes
     assert "29,000 pairs" in choose_settings(29_000, "cpu").reason
 
 

@@ -60,7 +60,14 @@ def test_batching_never_changes_a_translation(name: str, request: pytest.Fixture
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"beam": 1}, {"beam": 5, "length_penalty": 0.0}, {"beam": 4, "length_penalty": 2.0}, {"patience": 2.0}],
+    [
+        {},
+        {"beam": 1},
+        {"beam": 5, "length_penalty": 0.0},
+        {"beam": 4, "length_penalty": 2.0},
+        {"patience": 2.0},
+        {"patience": 0.5},
+    ],
     ids=str,
 )
 def test_float32_gives_what_torch_gives(run: RunDir, options: dict[str, float]) -> None:
@@ -205,6 +212,30 @@ def test_an_export_of_other_weights_is_not_used(tmp_path: Path) -> None:
     assert "seqtool export" in notes[0]
     with pytest.raises(SeqtoolError, match="was not made from the present"):
         Translator.load(run.path, engine="ctranslate2")
+
+
+def test_weights_that_were_replaced_under_an_old_manifest_are_noticed(tmp_path: Path) -> None:
+    run, other = make_run(tmp_path / "run"), make_run(tmp_path / "other", seed=5)
+    export_ctranslate2(run, "int8", check=False)
+    run.weights.write_bytes(other.weights.read_bytes())
+    assert Translator.load(run.path).engine.name == "torch"
+
+
+def test_a_library_that_does_not_load_is_an_obstacle_and_no_crash(
+    quantized: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    monkeypatch.setattr("seqtool.translation.engines.ct2_engine.is_installed", lambda: True)
+    notes: list[str] = []
+    assert Translator.load(quantized.path, notify=notes.append).engine.name == "torch"
+    assert "ctranslate2 cannot be loaded" in notes[0]
+
+
+def test_wishes_that_no_translation_can_meet_are_refused(quantized: RunDir) -> None:
+    translator = Translator.load(quantized.path, engine="ctranslate2")
+    for banned, message in ((["</s>"], "no translation could end"), ([-1], "begin with 0"), ([9999], "not in the voc")):
+        with pytest.raises(SeqtoolError, match=message):
+            translator.translate(["a man walks"], banned=banned)
 
 
 def test_a_damaged_export_is_an_error_with_a_cure(tmp_path: Path) -> None:

@@ -41,10 +41,26 @@ def test_zero_gradients_move_nothing() -> None:
 
 
 def test_the_matrices_of_layers_are_muons_and_all_else_is_adamws() -> None:
-    for kind in ("sinusoidal", "learned", "relative"):
+    for kind in ("sinusoidal", "learned", "relative", "rotary"):
         names = [name for name, _ in make_model(positions=kind).named_parameters() if is_for_muon(name)]
         assert len(names) == 4 + 6  # attention has two, of which the decoder has one more, and the feed-forward two
         assert not any("embedding" in name or "relative" in name or "bias" in name for name in names)
+
+
+def test_the_two_matrices_of_a_gated_layer_move_apart() -> None:
+    torch.manual_seed(3)
+    both, gradient = nn.Parameter(torch.randn(48, 16)), torch.randn(48, 16)
+    single = [nn.Parameter(part.detach().clone()) for part in both.split(24)]
+    Muon({0: both}, {both: "layer.inner.weight"}, gated=True).step(
+        [gradient], torch.tensor(1.0), torch.tensor(True), 0.1, 0.0
+    )
+    for parameter, part in zip(single, gradient.split(24), strict=True):
+        Muon({0: parameter}, {parameter: "layer.inner.weight"}).step(
+            [part], torch.tensor(1.0), torch.tensor(True), 0.1, 0.0
+        )
+    torch.testing.assert_close(both.detach(), torch.cat(single).detach())
+    updater = Updater(make_model(activation="swiglu"), TrainConfig(optimizer="muon"), "float32")
+    assert set(updater.muon._groups) == {(16, 16), (24, 16), (16, 24)}
 
 
 def test_steps_are_those_of_torchs_muon_on_each_matrix() -> None:

@@ -43,6 +43,31 @@ def test_a_run_killed_again_and_again_ends_as_the_undisturbed_one(
     assert_same_run(run, undisturbed)
 
 
+def test_a_run_with_a_time_budget_keeps_its_plan_when_killed(tmp_path: Path, corpus: list[str]) -> None:
+    """And ends as a run of so many steps does, with Muon and rotary positions as auto chooses them."""
+    settings = {
+        "train_schedule": "constant",  # so that the steps before the plan do not depend on it
+        "train_warmup": 0,
+        "train_optimizer": "muon",
+        "train_weight_decay": 0.1,
+        "model_positions": "rotary",
+        "train_save_every": 50,
+        "train_validate_every": 50,
+    }
+    timed = [*train_command(corpus, tmp_path / "timed", **settings), "--minutes", "0.1"]
+    process = start(timed)
+    assert wait_for_step(tmp_path / "timed", 1, process)
+    while not (notes := [entry for entry in read_metrics(tmp_path / "timed") if entry["kind"] == "note"]):
+        assert process.poll() is None
+    assert wait_for_step(tmp_path / "timed", notes[0]["step"] + 3, process)
+    assert stop(process, signal.SIGKILL)[0] == -signal.SIGKILL
+    run_to_end(timed)
+    steps = last_step(tmp_path / "timed")
+    assert notes[0]["text"] == f"{steps:,} steps fit in 0.1 minutes"
+    run_to_end(train_command(corpus, tmp_path / "counted", **settings, train_steps=steps))
+    assert losses(tmp_path / "timed") == losses(tmp_path / "counted")
+
+
 def test_sigterm_saves_at_once_and_the_run_ends_as_the_undisturbed_one(
     tmp_path: Path, corpus: list[str], undisturbed: Path
 ) -> None:

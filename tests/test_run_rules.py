@@ -6,14 +6,27 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import run_seqtool
-from small_run import last_step, losses, run_to_end, start, stop, train_command, wait_for_step, write_corpus
+from small_run import (
+    last_step,
+    losses,
+    read_metrics,
+    run_to_end,
+    start,
+    stop,
+    train_command,
+    wait_for_step,
+    write_corpus,
+)
 
 from seqtool.config import TrainConfig, load_config
 from seqtool.files import RunDir
+from seqtool.training.schedule import learning_rate
 from seqtool.training.state import RunState
 
 
@@ -53,8 +66,55 @@ def test_more_minutes_continue_a_run_that_used_up_its_minutes() -> None:
     longer = TrainConfig(minutes=20.0)
     assert state.reason_to_stop(longer) is None
     state.plan_steps(longer)
-    assert 190 < state.total_steps(longer) <= 200
+    assert 190 < state.fit(longer).steps <= 200
     assert state.reason_to_stop(TrainConfig(steps=5000)) is None  # without --minutes the plan is void
+
+
+def plan(steps: Iterable[float], minutes: float, **settings: Any) -> tuple[RunState, TrainConfig]:
+    """Return the state and the fitted settings of a run whose steps take so many seconds, when they are planned."""
+    config, state = TrainConfig(minutes=minutes, **settings), RunState()
+    for seconds in steps:
+        state.step, state.seconds = state.step + 1, state.seconds + seconds
+        assert state.reason_to_stop(config) is None
+        state.plan_steps(config)
+        if state.is_planned(config):
+            return state, state.fit(config)
+    raise AssertionError("the steps ended before they were planned")
+
+
+def test_a_slow_start_is_not_counted_on() -> None:
+    state, fitted = plan([5.0] * 5 + [0.5] * 1000, 20)  # slow for 25 of 1200 seconds
+    assert state.seconds == 60  # a twentieth
+    assert fitted.steps == state.step + int(0.97 * (1200 - 60) / 0.5)
+
+
+def test_slow_steps_are_planned_before_the_time_is_over() -> None:
+    state, fitted = plan([60.0] * 20, 15, warmup=4000)
+    assert state.step == 4  # a fifth of the time is over
+    assert fitted.steps == 4 + int(0.97 * 660 / 60)
+    assert fitted.warmup == 1
+
+
+def test_the_schedule_ends_with_the_time_even_if_that_is_short() -> None:
+    _, fitted = plan([0.1] * 100, 1, warmup=300, schedule="cosine", lr=1.0)
+    assert fitted.warmup == fitted.steps // 10 < 60
+    rates = [learning_rate(step, fitted, 128) for step in range(1, fitted.steps + 1)]
+    assert max(rates) == 1.0
+    assert rates[-1] == pytest.approx(0.0, abs=1e-9)
+    assert learning_rate(500, RunState().fit(TrainConfig(minutes=9, warmup=300, schedule="cosine")), 128) == 7e-4
+
+
+def test_other_minutes_are_planned_before_the_next_step(tmp_path: Path, corpus: list[str]) -> None:
+    settings = {"train_schedule": "linear", "train_warmup": 1, "train_report_every": 1, "train_steps": 10**6}
+    command = train_command(corpus, tmp_path / "run", **settings)
+    run_to_end([*command, "--minutes", "0.05"])
+    ended = last_step(tmp_path / "run")
+    run_to_end([*command, "--minutes", "0.1"])
+    rates = {entry["step"]: entry["lr"] for entry in read_metrics(tmp_path / "run") if entry["kind"] == "train"}
+    planned = RunDir(tmp_path / "run").read_manifest()["training"]["planned_steps"]
+    assert last_step(tmp_path / "run") == planned > ended
+    expected = load_config(tmp_path / "run" / "config.toml").train.lr * (1 - ended / (planned - 1))
+    assert rates[ended + 1] == pytest.approx(expected)
 
 
 def test_epochs_and_patience_end_a_run(tmp_path: Path, corpus: list[str]) -> None:

@@ -9,7 +9,7 @@ from seqtool.training.schedule import learning_rate
 
 
 def rate(step: int, schedule: str, total: int = 10_000, lr: float = 1.0, warmup: int = 4000) -> float:
-    return learning_rate(step, TrainConfig(schedule=schedule, lr=lr, warmup=warmup), d_model=512, total_steps=total)
+    return learning_rate(step, TrainConfig(schedule=schedule, lr=lr, warmup=warmup, steps=total), d_model=512)
 
 
 def test_the_papers_formula_gives_the_papers_values() -> None:

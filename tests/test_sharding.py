@@ -10,7 +10,7 @@ import pytest
 
 from seqtool.errors import SeqtoolError
 from seqtool.translation import sharding
-from seqtool.translation.sharding import Shard, ShardedFile
+from seqtool.translation.sharding import Shard, ShardedFile, refuse_other_parts
 
 BLOCKS = [[b"a", b"b"], [b"c"], [b"d"]]
 EXPECTED = b"A\nB\nC\nD\n"
@@ -58,6 +58,24 @@ def test_parts_that_cannot_be_joined_are_kept_for_a_resume(tmp_path: Path, monke
     assert not path.exists()
     join(path, resume=True)
     assert path.read_bytes() == EXPECTED
+
+
+def test_another_number_of_processes_cannot_continue(tmp_path: Path) -> None:
+    start(tmp_path / "out", 0).sink.close()
+    with pytest.raises(SeqtoolError, match=r"part-0-of-2.partial is of a translation with 2 processes, and here are 3"):
+        ShardedFile(tmp_path / "out", Shard(0, 3), "f", resume=True)
+    with pytest.raises(SeqtoolError, match="--resume it with 2, or delete it"):
+        refuse_other_parts(tmp_path / "out", 1)
+
+
+def test_processes_that_read_different_inputs_are_noticed(tmp_path: Path) -> None:
+    first, second = start(tmp_path / "out", 0), start(tmp_path / "out", 1)
+    second.sink.write(3, [b"e"], [b"E\n"])
+    second.sink.write(5, [b"f"], [b"F\n"])
+    threading.Thread(target=second.finish, daemon=True).start()
+    with pytest.raises(SeqtoolError, match="did not all read the same input"):
+        first.finish()
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_that_cannot_be_made_is_named_with_the_option(tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """Over-long lines are cut where it hurts least, nothing is lost, and no part is too long."""
 
+import time
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +58,13 @@ def test_text_without_spaces_is_cut_anywhere_but_not_before_an_accent() -> None:
     parts = split_text("e\u0301" * 10, count_chars, 5)
     assert "".join(parts) == "e\u0301" * 10
     assert all(not part.startswith("\u0301") and len(part) <= 5 for part in parts)
+
+
+@pytest.mark.parametrize("mark", [".", "!", ",", ".)", "—", "...,,,", " .", "。"])
+def test_a_line_of_marks_takes_no_longer_than_another(mark: str) -> None:
+    start = time.perf_counter()
+    split_text(mark * (50_000 // len(mark)), count_chars, 200)
+    assert time.perf_counter() - start < 2  # seconds; a search from every mark to the last one took over ten
 
 
 def test_chinese_is_cut_at_its_own_full_stops() -> None:

@@ -22,6 +22,7 @@ from seqtool.translation.decoding import OpenSentences
 from seqtool.translation.engine import SearchOptions, TokenHypothesis
 from seqtool.translation.engines import torch_engine
 from seqtool.translation.engines.torch_engine import TorchEngine, choose_dtype, single_threaded_workers, work_or_halve
+from seqtool.translation.translator import Translator
 
 VOCAB = 250
 
@@ -148,6 +149,17 @@ def test_an_empty_source_and_no_source_at_all():
     assert engine.score([], []) == []
     assert len(engine.translate([[]], SearchOptions(beam=2, attention=True))[0]) == 1
     assert len(engine.score([[]], [[]])[0]) == 1
+
+
+def test_an_ensemble_has_the_limits_of_its_shortest_model(tmp_path):
+    free = make_run(tmp_path / "free")
+    short = make_run(tmp_path / "short", positions="learned", max_positions=60, max_tokens=50)
+    line = "a man walks in the blue shirt " * 8
+    for folders in ([free.path, short.path], [short.path, free.path]):
+        translator = Translator.load(folders, engine="torch")
+        assert translator.translate([line])[0].n_parts > 1
+        with pytest.raises(SeqtoolError, match=r"--prefix has \d+ tokens, but this model has positions for 59"):
+            translator.translate([line], prefixes=["zwei Hunde " * 40])
 
 
 def test_learned_positions_limit_the_length():

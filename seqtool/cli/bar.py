@@ -18,14 +18,16 @@ class ProgressBar:
         self._skipped = (0.0, 0.0)  # those that were there before, which took no time
 
     def update(self, block: list[bytes], share: float) -> None:
-        """Show that `share` of a block is done; 1 ends the block."""
-        done = self._after(block, share)
+        """Show that `share` of the present block is done."""
         now = time.monotonic()
         if now - self._shown > 0.1:
             self._shown = now
-            self._show(*done, now - self._start)
-        if share >= 1.0:
-            self._done = done
+            self._show(*self._after(block, share), now - self._start)
+
+    def finish(self, block: list[bytes]) -> None:
+        """Count a block as done, and show it."""
+        self.update(block, 1.0)
+        self._done = self._after(block, 1.0)
 
     def skip(self, block: list[bytes]) -> None:
         """Pass over a block that an earlier run has done; the time left is reckoned from here."""

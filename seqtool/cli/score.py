@@ -36,7 +36,7 @@ def score(
     """Print the log-probability of each translation, one number a line.
 
     It is the sum over its tokens and its end, in nats. An empty line has the score of saying nothing. With --json,
-    each line is an object with log_prob, tokens and token_scores (the end's last).
+    each line is an object with log_prob, tokens and token_scores (the end's last); --normalize adds log_prob_per_token.
 
     Example: seqtool score -m run source.en translation.de
     """
@@ -104,13 +104,15 @@ def score_pairs(
     scores = translator.score([src for src, _ in pairs], [tgt for _, tgt in pairs], first_line)
     for (_, target), token_scores in zip(pairs, scores, strict=True):
         log_prob = math.fsum(token_scores)
-        value = log_prob / len(token_scores) if normalize else log_prob
+        mean = log_prob / len(token_scores)
         if not json_:
-            yield f"{value:.6f}"
+            yield f"{mean if normalize else log_prob:.6f}"
             continue
         tokenizer = translator.tokenizers.target
         tokens = tokenizer.pieces(tokenizer.encode(clean(target)))
-        answer: dict[str, Any] = {"log_prob": value, "tokens": tokens, "token_scores": token_scores}
+        answer: dict[str, Any] = {"log_prob": log_prob, "tokens": tokens, "token_scores": token_scores}
+        if normalize:
+            answer["log_prob_per_token"] = mean
         yield json.dumps(answer, ensure_ascii=False)
 
 

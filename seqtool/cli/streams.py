@@ -5,6 +5,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from seqtool.errors import SeqtoolError
+
 BROKEN_PIPE = 141  # what a shell reports of a program that wrote into a closed pipe
 
 
@@ -15,10 +17,20 @@ def notify(message: str) -> None:
 
 @contextmanager
 def quiet_if_closed() -> Iterator[None]:
-    """End the program quietly where whoever reads its output has seen enough, as in `| head`."""
+    """End the program quietly where whoever reads its output has seen enough, as in `| head`; say if a disk is full."""
     try:
         yield
         print(end="", flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing is left to flush at the end
+        drop_output()
         raise SystemExit(BROKEN_PIPE) from None
+    except OSError as error:
+        drop_output()
+        raise SeqtoolError(
+            f"the output cannot be written ({error.strerror}); make room or write elsewhere, and run it again"
+        ) from None
+
+
+def drop_output() -> None:
+    """Send what stdout still holds to nowhere: to flush it when the program ends would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -33,7 +33,7 @@ def train(
     seed: Annotated[int | None, typer.Option(help="Everything random follows from it.")] = None,
     device: Annotated[str | None, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")] = None,
     steps: Annotated[int | None, typer.Option(help="Stop after this many steps of the whole run.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Fit the training to this time.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Fit the training to this time (instead of --steps).")] = None,
     compile_: Annotated[bool, typer.Option("--compile", help="torch.compile the model.")] = False,
     start_from: Annotated[
         Path | None, typer.Option("--from", metavar="DIR", help="Fine-tune: start from this trained model.")

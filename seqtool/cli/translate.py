@@ -15,7 +15,6 @@ from seqtool.errors import SeqtoolError
 
 if TYPE_CHECKING:
     from seqtool.cli.bar import ProgressBar
-    from seqtool.files import RunDir
     from seqtool.translation.engine import Engine
     from seqtool.translation.stream import LineTranslator, Summary
 
@@ -113,7 +112,7 @@ def run(
     """Send the input through the translator, to where it is wanted, and say what was odd about it."""
     from seqtool.files import is_stream
     from seqtool.translation.output import FileSink, StreamSink
-    from seqtool.translation.sharding import Shard, ShardedFile
+    from seqtool.translation.sharding import Shard, ShardedFile, refuse_other_parts
     from seqtool.translation.stream import translate_blocks
 
     shard = Shard.from_environment()
@@ -122,6 +121,8 @@ def run(
             with quiet_if_closed(), open_stream(output) as stream:
                 translate_blocks(worker, read_input(input, live=True), StreamSink(stream), progress=bar)
         elif shard is None:
+            if resume:
+                refuse_other_parts(output, 1)
             sink = FileSink(output, identity, resume)
             translate_blocks(worker, read_input(input, live=False), sink, progress=bar)
             sink.finish()
@@ -161,21 +162,26 @@ def check_files(input: Path | None, output: Path | None, resume: bool) -> None:
         raise SeqtoolError("stdin is closed; give -i FILE")
     if output is None and sys.stdout is None:
         raise SeqtoolError("stdout is closed; give --output FILE")
-    if Shard.from_environment() and (input is None or output is None or is_stream(output)):
+    if input is not None and input.is_dir():
+        raise SeqtoolError(f"{input}: is a folder; give -i the name of a file")
+    if input is None and stat.S_ISDIR(os.fstat(sys.stdin.fileno()).st_mode):
+        raise SeqtoolError("stdin is a folder; give -i FILE")
+    if Shard.from_environment() and any(path is None or is_stream(path) for path in (input, output)):
         raise SeqtoolError("several processes cannot share stdin, stdout or a pipe; give -i FILE and --output FILE")
 
 
 def read_input(input: Path | None, live: bool) -> Iterator[list[bytes]]:
     """Return the blocks of a file or of stdin; a terminal or pipe is read as it comes where `live`."""
     from seqtool.corpus.opening import read_chunks
+    from seqtool.files import is_stream
     from seqtool.translation.lines import file_blocks, live_blocks, read_pieces
 
-    if input is not None:
+    if input is not None and not (live and is_stream(input)):
         return file_blocks(read_chunks(input))
-    handle = sys.stdin.fileno()
+    handle = sys.stdin.fileno() if input is None else os.open(input, os.O_RDONLY)
     if not live or stat.S_ISREG(os.fstat(handle).st_mode):
         return file_blocks(read_pieces(handle))
-    if sys.stdin.isatty() and sys.stderr.isatty():
+    if os.isatty(handle) and sys.stderr.isatty():
         notify("type lines to translate; Ctrl-D ends")
     return live_blocks(handle)
 
@@ -211,23 +217,12 @@ def fingerprint(models: list[Path], engine: "Engine", identity: list[Any]) -> st
     import hashlib
 
     from seqtool.files import RunDir
-    from seqtool.translation.export_record import read_record
+    from seqtool.translation.export_record import file_sums, read_record
 
     runs = [RunDir(path) for path in models]
     exported = read_record(runs[0].ctranslate2) if engine.name == "ctranslate2" else None
-    parts = [[sums_of(run) for run in runs], engine.name, engine.compute_type, exported, *identity]
+    parts = [[file_sums(run) for run in runs], engine.name, engine.compute_type, exported, *identity]
     return hashlib.sha256(repr(parts).encode()).hexdigest()
-
-
-def sums_of(run: "RunDir") -> dict[str, Any]:
-    """Return the checksums of a model's files: those of its manifest, so that large files need not be read again."""
-    from seqtool.files import sha256_of
-
-    files = run.read_manifest().get("files")
-    if isinstance(files, dict) and run.weights.name in files:
-        return {**files, "bytes": run.weights.stat().st_size}
-    paths = (run.config, run.tokenizer, run.target_tokenizer, run.weights)
-    return {path.name: sha256_of(path) for path in paths if path.exists()}
 
 
 def report(summary: "Summary") -> None:

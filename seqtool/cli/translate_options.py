@@ -34,7 +34,8 @@ ShowAttention = Annotated[
 
 Beam = Annotated[int | None, _option(SEARCH, "--beam", "Beam width (1: greedy).", low=1)]
 LengthPenalty = Annotated[
-    float | None, _option(SEARCH, "--length-penalty", "Exponent of the GNMT length penalty (0: none).", low=0)
+    float | None,
+    _option(SEARCH, "--length-penalty", "Exponent of the GNMT length penalty (0: none, at most 10).", low=0),
 ]
 CoveragePenalty = Annotated[
     float | None, _option(SEARCH, "--coverage-penalty", "Weight of the GNMT coverage penalty.", low=0)
@@ -43,7 +44,10 @@ MaxLengthRatio = Annotated[
     float | None, _option(SEARCH, "--max-length-ratio", "Most target tokens for a source token (plus 16).", low=0.1)
 ]
 Patience = Annotated[
-    float | None, _option(SEARCH, "--patience", "Search until beam times this many translations ended.")
+    float | None,
+    _option(
+        SEARCH, "--patience", "Search until beam times this many translations ended (inf: until none can be better)."
+    ),
 ]
 NoRepeatNgram = Annotated[
     int | None, _option(SEARCH, "--no-repeat-ngram", "Never repeat a phrase of this many tokens.", low=0)

@@ -89,8 +89,10 @@ def describe_config(config: Config) -> str:
     model, train = config.model, config.train
     return (
         f"d_model {model.d_model}, d_ff {model.d_ff}, {model.encoder_layers}+{model.decoder_layers} layers, "
+        f"{model.positions} positions, "
         f"vocabulary {config.tokenizer.vocab_size:,}, dropout {model.dropout:g}, "
-        f"label smoothing {train.label_smoothing:g}, {train.batch_tokens} tokens a batch, learning rate {train.lr:g}"
+        f"label smoothing {train.label_smoothing:g}, {train.batch_tokens} tokens a batch, "
+        f"{train.optimizer} with learning rate {train.lr:g}"
     )
 
 

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 MOMENTUM = 0.95
 ADAMW_STEP = 0.2  # the usual root mean square of AdamW's steps, in learning rates; so that the same rates fit both
-# Places of the model's matrices, and how many stand one below the other in each. Embeddings and tables of positions
-# are left to AdamW: their rows are looked up one by one.
+# Places of the model's matrices, and how many stand one below the other in each (inner.weight has two where it is
+# gated). Embeddings and tables of positions are left to AdamW: their rows are looked up one by one.
 PARTS = {"qkv.weight": 3, "out.weight": 1, "inner.weight": 1, "outer.weight": 1}
 # A polynomial that brings singular values from (0, 1] near to 1 within a few rounds; they end between 0.7 and 1.2.
 ROUNDS = 5
@@ -44,12 +44,15 @@ def _place(name: str) -> str:
 class Muon:
     """Updates some matrices of a model; keeps one tensor of momentum for each."""
 
-    def __init__(self, parameters: Mapping[int, nn.Parameter], names: Mapping[nn.Parameter, str]) -> None:
-        """Take parameters by their numbers."""
+    def __init__(
+        self, parameters: Mapping[int, nn.Parameter], names: Mapping[nn.Parameter, str], gated: bool = False
+    ) -> None:
+        """Take parameters by their numbers; `gated` tells that the feed-forward layers are."""
+        parts = {**PARTS, "inner.weight": 2} if gated else PARTS
         self.momentum = {number: torch.zeros_like(parameter) for number, parameter in parameters.items()}
         self._groups: dict[tuple[int, ...], list[Matrix]] = {}
         for number, parameter in parameters.items():
-            rows = len(parameter) // PARTS[_place(names[parameter])]
+            rows = len(parameter) // parts[_place(names[parameter])]
             for first in range(0, len(parameter), rows):
                 part = slice(first, first + rows)
                 matrix = Matrix(number, part, parameter.detach()[part])

@@ -40,7 +40,8 @@ class Updater:
         wants_muon = config.optimizer == "muon"
         self.by_muon = {i for i, name in enumerate(self.names.values()) if wants_muon and is_for_muon(name)}
         self.by_adamw = [i for i in self.mine if i not in self.by_muon]
-        self.muon = Muon({i: self.parameters[i] for i in self.mine if i in self.by_muon}, self.names)
+        muons = {i: self.parameters[i] for i in self.mine if i in self.by_muon}
+        self.muon = Muon(muons, self.names, gated=model.config.activation == "swiglu")
         self.optimizer = make_optimizer([self.parameters[i] for i in self.by_adamw], config)
         self.scales_loss = precision == "fp16"
         self.loss_scale = torch.tensor(FIRST_LOSS_SCALE if self.scales_loss else 1.0, device=device)
@@ -150,7 +151,7 @@ def share_out(parameters: list[nn.Parameter], workers: Workers) -> list[int]:
 
 
 def make_optimizer(parameters: list[nn.Parameter], config: TrainConfig) -> torch.optim.AdamW:
-    """Return fused AdamW; biases and norms do not decay."""
+    """Return fused AdamW; embeddings decay like matrices, biases and norms do not."""
     matrices = [p for p in parameters if p.dim() > 1]
     vectors = [p for p in parameters if p.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]

@@ -67,7 +67,7 @@ class Progress:
             self.console.print(text, soft_wrap=True, markup=False)
 
     def start(self, history: list[dict[str, Any]], total_steps: int) -> None:
-        """Begin the live display, where there is a terminal."""
+        """Begin the live display, where there is a terminal; 0 steps mean that their number is not settled."""
         self._total = total_steps
         for entry in history:
             self._remember(entry)
@@ -113,9 +113,9 @@ class Progress:
         bar.add_column(ratio=1)
         bar.add_column(no_wrap=True, justify="right")
         seconds = self._train.get("seconds_left")
-        share = f"{100 * step / max(1, self._total):.0f} %"
+        share = f"{100 * step / self._total:.0f} %" if self._total else ""
         bar.add_row(
-            ProgressBar(total=max(1, self._total), completed=step),
+            ProgressBar(total=self._total or None, completed=step),
             share + (f"  {format_seconds(seconds)} left" if seconds is not None else ""),
         )
         curve = Text("loss ", style="dim") + Text(sparkline(list(self._losses), 60), style="cyan")
@@ -127,7 +127,7 @@ class Progress:
     def _train_cells(self) -> list[tuple[str, str]]:
         t = self._train
         return [
-            ("step", f"{t.get('step', 0):,} / {self._total:,}"),
+            ("step", f"{t.get('step', 0):,}" + (f" / {self._total:,}" if self._total else "")),
             ("epoch", f"{t.get('epoch', 0):,}"),
             ("loss", f"{t['loss']:.4f}" if t else "–"),
             ("tokens/s", f"{t['tokens_per_s']:,.0f}" if t else "–"),
@@ -160,8 +160,9 @@ def train_line(entry: dict[str, Any], total_steps: int, seconds_left: float | No
     """Return a training report as a line."""
     left = f"  {format_seconds(seconds_left)} left" if seconds_left is not None else ""
     skipped = f"  {entry['skipped']} steps skipped" if entry.get("skipped") else ""
+    total = f"/{total_steps:,}" if total_steps else ""
     return (
-        f"step {entry['step']:,}/{total_steps:,}  epoch {entry['epoch']}  loss {entry['loss']:.4f}  "
+        f"step {entry['step']:,}{total}  epoch {entry['epoch']}  loss {entry['loss']:.4f}  "
         f"lr {entry['lr']:.2e}  {entry['tokens_per_s']:,.0f} tokens/s{skipped}{left}"
     )
 

@@ -5,7 +5,7 @@ import math
 from seqtool.config import TrainConfig
 
 
-def learning_rate(step: int, config: TrainConfig, d_model: int, total_steps: int) -> float:
+def learning_rate(step: int, config: TrainConfig, d_model: int) -> float:
     """Return the learning rate of a step, counted from 1.
 
     All schedules but the paper's rise linearly to `lr` over `warmup` steps. Then `inverse_sqrt` falls with the root
@@ -19,7 +19,7 @@ def learning_rate(step: int, config: TrainConfig, d_model: int, total_steps: int
         return config.lr * step / warmup
     if config.schedule == "inverse_sqrt":
         return config.lr * math.sqrt(warmup / step)
-    done = min(1.0, (step - warmup) / max(1, total_steps - warmup))
+    done = min(1.0, (step - warmup) / max(1, config.steps - warmup))
     if config.schedule == "cosine":
         return config.lr * 0.5 * (1 + math.cos(math.pi * done))
     if config.schedule == "linear":

@@ -1,15 +1,19 @@
 """Where a run stands: everything beside tensors that a resume needs, and the budgets that end a run."""
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seqtool.config import TrainConfig
 
-# A run with a time budget measures its speed for this share of the time before it settles the number of steps.
+# A run with a time budget measures its speed for this share of the time, and at least so many steps, before it settles
+# the number of steps; where steps are very slow, it waits for no more than the longer share.
 CALIBRATION_SHARE = 0.05
 CALIBRATION_STEPS = 20
-SAFETY = 0.97  # share of the remaining time that the settled steps may fill
+LONGEST_CALIBRATION = 0.2
+STEPS_SHARE = 0.97  # of the remaining time is for the steps; the rest is for validation and checkpoints
+WARMUP_SHARE = 0.1  # the most of a run with a time budget that is warm-up
+NOT_PLANNED = 2**53  # the number of steps while it is not settled: none of them is the last
 
 
 @dataclass
@@ -35,6 +39,8 @@ class RunState:
     seconds: float = 0.0  # of training, validation included, over all sessions of the run
     planned_steps: int = 0  # settled from a time budget; 0 before that and without one
     planned_minutes: float = 0.0  # the budget it was settled for
+    slow_steps: int = 0  # those at the start, while caches fill, which a plan leaves out
+    slow_seconds: float = 0.0
     best_score: float | None = None
     best_step: int = 0
     validations_since_best: int = 0
@@ -51,9 +57,14 @@ class RunState:
         kept = {key: value for key, value in values.items() if key in known}
         return cls(**{**kept, "window": Window(**values["window"])})
 
-    def total_steps(self, config: TrainConfig) -> int:
-        """Return the step at which the run ends if nothing ends it sooner."""
-        return min(config.steps, self.planned_steps) if self.is_planned(config) else config.steps
+    def fit(self, config: TrainConfig) -> TrainConfig:
+        """Return the configuration with the steps, and a warm-up, that fit the time budget where there is one."""
+        if not config.minutes:
+            return config
+        if not self.is_planned(config):
+            return replace(config, steps=NOT_PLANNED)
+        warmup = min(config.warmup, int(WARMUP_SHARE * self.planned_steps))
+        return replace(config, steps=max(1, self.planned_steps), warmup=warmup)
 
     def is_planned(self, config: TrainConfig) -> bool:
         """Tell whether the number of steps is settled for the present time budget."""
@@ -66,16 +77,19 @@ class RunState:
         that was changed since is settled anew.
         """
         budget = config.minutes * 60
-        if self.step < CALIBRATION_STEPS or self.seconds < CALIBRATION_SHARE * budget:
+        if not self.slow_steps and 0.5 < self.seconds / (CALIBRATION_SHARE * budget) < 1:
+            self.slow_steps, self.slow_seconds = self.step, self.seconds
+        is_measured = self.step >= CALIBRATION_STEPS or self.seconds > LONGEST_CALIBRATION * budget
+        if not is_measured or self.seconds < CALIBRATION_SHARE * budget:
             return
-        pace = self.seconds / self.step
-        self.planned_steps = self.step + max(0, int(SAFETY * (budget - self.seconds) / pace))
+        pace = (self.seconds - self.slow_seconds) / (self.step - self.slow_steps)
+        self.planned_steps = self.step + max(0, int(STEPS_SHARE * (budget - self.seconds) / pace))
         self.planned_minutes = config.minutes
 
     def reason_to_stop(self, config: TrainConfig) -> str | None:
         """Tell which budget is used up, if one is."""
-        if self.step >= self.total_steps(config):
-            if self.is_planned(config) and self.planned_steps < config.steps:
+        if self.step >= self.fit(config).steps:
+            if config.minutes:
                 return f"the {self.planned_steps:,} steps that fit in {config.minutes:g} minutes are done"
             return f"{config.steps:,} steps are done"
         if config.epochs and self.epoch >= config.epochs:

@@ -21,7 +21,7 @@ from seqtool.training.interruption import Interruption
 from seqtool.training.optimizer import Updater, weights_by_name
 from seqtool.training.progress import MetricsLog, Progress
 from seqtool.training.schedule import learning_rate
-from seqtool.training.state import RunState, Window
+from seqtool.training.state import NOT_PLANNED, RunState, Window
 from seqtool.training.step import GradientMaker, LossOf, train_step
 from seqtool.training.tensorboard import TensorboardLog
 from seqtool.training.validation import Validation, Validator
@@ -89,6 +89,7 @@ class Trainer:
             self._open_logs()
         self._clock = time.monotonic()
         self.model.train()
+        self._plan_steps()  # where a run goes on with other minutes
         try:
             while (reason := state.reason_to_stop(train)) is None and not self._asked_to_stop(interruption):
                 self._do_step(next(batches))
@@ -107,12 +108,12 @@ class Trainer:
         history = self.log.keep_up_to(self.state.step)
         if self.config.train.tensorboard:
             self._tensorboard = TensorboardLog(self.run.path / "tensorboard", self.state.step)
-        self.progress.start(history, self.state.total_steps(self.config.train))
+        self.progress.start(history, self._total_steps())
 
     def _do_step(self, batch: Batch) -> None:
         train, state = self.config.train, self.state
         step = state.step + 1
-        lr = learning_rate(step, train, self.config.model.d_model, state.total_steps(train))
+        lr = learning_rate(step, state.fit(train), self.config.model.d_model)
         result = train_step(self.gradient_maker, self.updater, batch, step, lr)
         self._results.append((batch.n_tgt_tokens, result))
         state.step = step
@@ -124,7 +125,7 @@ class Trainer:
             self._report(lr)
         if state.step % train.validate_every == 0:
             self._validate()
-        if train.minutes and not state.is_planned(train) and state.step % AGREE_EVERY == 0:
+        if self.workers.size == 1 or state.step % AGREE_EVERY == 0:
             self._plan_steps()
         if state.step % train.save_every == 0:
             self._save()
@@ -194,24 +195,31 @@ class Trainer:
             self.log.add(entry)
             if self._tensorboard is not None:
                 self._tensorboard.add(entry)
-            total = self.state.total_steps(self.config.train)
-            pace = self.state.seconds / max(1, self.state.step)
-            left = (total - self.state.step) * pace
-            minutes = self.config.train.minutes
-            if minutes and not self.state.is_planned(self.config.train):
-                left = max(0.0, minutes * 60 - self.state.seconds)
+            total = self._total_steps()
+            left = (total - self.state.step) * self.state.seconds / max(1, self.state.step)
+            if not total:
+                left = max(0.0, self.config.train.minutes * 60 - self.state.seconds)
             self.progress.report(entry, total, left)
 
+    def _total_steps(self) -> int:
+        """Return the steps of the whole run, 0 while they are not settled."""
+        steps = self.state.fit(self.config.train).steps
+        return 0 if steps == NOT_PLANNED else steps
+
     def _plan_steps(self) -> None:
-        """Settle how many steps fit the time budget, and save that at once, so that a resume knows it."""
+        """Settle how many steps fit the time budget once that is known, and save it at once, for a resume to know."""
+        train, state = self.config.train, self.state
+        if not train.minutes or state.is_planned(train):
+            return
         if self.workers.is_first:
-            self.state.plan_steps(self.config.train)
-        decided = self.workers.share((self.state.planned_steps, self.state.planned_minutes))
-        self.state.planned_steps, self.state.planned_minutes = decided
-        if self.state.is_planned(self.config.train):
-            text = f"{self.state.planned_steps:,} steps fit in {self.config.train.minutes:g} minutes"
-            self._show({"kind": "note", "step": self.state.step, "text": text})
+            state.plan_steps(train)
+        state.planned_steps, state.planned_minutes = self.workers.share((state.planned_steps, state.planned_minutes))
+        if state.is_planned(train):
+            text = f"{state.planned_steps:,} steps fit in {train.minutes:g} minutes"
+            self._show({"kind": "note", "step": state.step, "text": text})
+            self._saved_step = -1
             self._save()
+            self.checkpoints.wait()
 
     def weights_to_use(self) -> dict[str, Tensor]:
         """Return the moving average of the weights where there is one, else the weights."""

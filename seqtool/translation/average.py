@@ -49,10 +49,13 @@ def average(paths: Sequence[Path], out: Path) -> RunDir:
         for file, source in zip(files[1:], sources[1:], strict=True):
             check_layout(layout, read_layout(file, source.weights), sources[0].weights, source.weights)
         make_folder(out)
-        with open_whole(run.weights) as into:
-            write_mean(files, layout, into)
-    copy_companions(sources[0].run, run)
-    write_whole(run.manifest, to_json(describe(run, sources, layout)))
+        try:
+            copy_companions(sources[0].run, run)
+            with open_whole(run.weights) as into:
+                write_mean(files, layout, into)
+            write_whole(run.manifest, to_json(describe(run, sources, layout)))
+        except OSError as error:
+            raise SeqtoolError(f"{out}: cannot be written ({error.strerror}); make room or give another -o") from None
     return run
 
 
@@ -85,10 +88,11 @@ def check_sum(weights: Path) -> None:
 def open_weights(path: Path) -> Iterator[Any]:
     """Open a safetensors file without reading its tensors."""
     try:
-        with safe_open(path, framework="pt") as file:
-            yield file
+        opened = safe_open(path, framework="pt")
     except (SafetensorError, OSError) as error:
         raise SeqtoolError(f"{path}: damaged or not a safetensors file ({error}); leave it out") from None
+    with opened as file:
+        yield file
 
 
 def read_layout(file: Any, path: Path) -> dict[str, tuple[torch.dtype, tuple[int, ...]]]:

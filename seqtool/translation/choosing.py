@@ -44,7 +44,8 @@ def load_parts(
     if not folders:
         raise SeqtoolError("no model is given; name a run directory with -m DIR")
     runs = [RunDir(folder).require_model() for folder in folders]
-    config = with_chosen_penalty(load_config(runs[0].config), runs[0])
+    configs = [load_config(run.config) for run in runs]
+    config = with_chosen_penalty(with_shortest_limits(configs), runs[0])
     tokenizers = TokenizerPair.load(runs[0])
     size = batch_tokens or config.decode.batch_tokens
     threads = threads or config.decode.threads or threads_per_process()
@@ -69,6 +70,15 @@ def load_parts(
         return TranslatorParts(config, tokenizers, load_torch(), notes=notes)
     fast = load_ctranslate2(runs[0], tokenizers, device, threads, compute_type, size)
     return TranslatorParts(config, tokenizers, fast, load_torch if engine == "auto" else None)
+
+
+def with_shortest_limits(configs: list[Config]) -> Config:
+    """Return the first model's configuration, with the limits of whichever of an ensemble takes the shortest lines."""
+    first = configs[0]
+    learned = [config.model for config in configs if config.model.positions == "learned"]
+    model = min(learned, key=lambda model: model.max_positions, default=first.model)
+    max_tokens = min(config.data.max_tokens for config in configs)
+    return replace(first, model=model, data=replace(first.data, max_tokens=max_tokens))
 
 
 def with_chosen_penalty(config: Config, run: RunDir) -> Config:

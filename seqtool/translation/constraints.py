@@ -11,24 +11,9 @@ import torch
 from torch import Tensor
 
 from seqtool.corpus.tokenizer import BOS, EOS, PAD
-from seqtool.errors import SeqtoolError
 from seqtool.translation.beam_step import NOTHING, Candidates
 from seqtool.translation.engine import SearchOptions
-
-
-def check_ids(options: SearchOptions, prefixes: Sequence[Sequence[int]]) -> int:
-    """Raise if tokens are asked for that cannot be, or that contradict each other; return the highest."""
-    wanted = {*options.required, *(token for prefix in prefixes for token in prefix)}
-    if min(wanted | {*options.banned}, default=0) < 0:
-        raise SeqtoolError(f"token {min(wanted | {*options.banned})} cannot be: token ids begin with 0; give another")
-    if EOS in options.banned:
-        raise SeqtoolError("the end symbol cannot be banned: no translation could end; take it off the banned tokens")
-    if {PAD, BOS, EOS} & wanted:
-        raise SeqtoolError("begin, end and padding symbols cannot be required or stand in a prefix; leave them out")
-    both = set(options.banned) & set(options.required)
-    if both:
-        raise SeqtoolError(f"token {min(both)} is both banned and required; take it off one of the two")
-    return max(wanted | {*options.banned}, default=0)
+from seqtool.translation.options import check_ids, check_known
 
 
 def length_limit(options: SearchOptions, n_source: int, prefix: Sequence[int]) -> int:
@@ -60,10 +45,7 @@ class Constraints:
 
     def forbid(self, log_probs: Tensor, ids: Tensor) -> None:
         """Set the log-probabilities (R, V) of tokens that may not follow ids (R, T) to -inf, in place."""
-        if self.highest >= log_probs.shape[1]:
-            raise SeqtoolError(
-                f"token {self.highest} is not in the vocabulary of {log_probs.shape[1]} tokens; give one that is"
-            )
+        check_known(self.highest, log_probs.shape[1])
         length, n_beams = ids.shape[1], log_probs.shape[0] // self.limits.shape[0]
         forced, required = self.forced_at(length, n_beams), self.required
         forced_values = log_probs.gather(1, forced[:, None]) if forced is not None else None  # (R, 1)

@@ -37,13 +37,14 @@ class SearchOptions:
         for name, value, good in (
             ("beam", self.beam, self.beam >= 1),
             ("n-best", self.n_best, self.n_best >= 1),
-            ("length-penalty", self.length_penalty, self.length_penalty >= 0),
+            ("length-penalty", self.length_penalty, 0 <= self.length_penalty <= 10),
             ("coverage-penalty", self.coverage_penalty, self.coverage_penalty >= 0),
             ("max-length-ratio", self.max_length_ratio, 0 <= self.max_length_ratio < float("inf")),
             ("patience", self.patience, self.patience > 0),
             ("temperature", self.temperature, 0 < self.temperature < float("inf")),
             ("top-k", self.top_k, self.top_k >= 0),
             ("top-p", self.top_p, 0 < self.top_p <= 1),
+            ("seed", self.seed, 0 <= self.seed < 2**63),
             ("no-repeat-ngram", self.no_repeat_ngram, self.no_repeat_ngram >= 0),
         ):
             if not good:
@@ -89,6 +90,8 @@ class Engine(Protocol):
     name: str
     compute_type: str  # what it computes in: float32, bfloat16, int8, ...
     max_tokens: int  # the longest source or target that it takes, without the end symbol; 0 where there is no limit
+    batch_tokens: int  # source tokens that it translates together
+    batches_at_once: int  # what a caller should give at once, in multiples of batch_tokens
 
     def unsupported(self, options: SearchOptions, n_source: int) -> list[str]:
         """Name the options asked for that it has no match for, where sources have up to n_source tokens."""

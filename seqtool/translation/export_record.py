@@ -34,10 +34,18 @@ def make_record(run: RunDir, quantization: str, n_positions: int, n_learned: int
 def is_current(run: RunDir, record: dict[str, Any]) -> bool:
     """Tell whether an export was made from the weights that are there now.
 
-    The manifest says what they are, so that a large file need not be read; without a manifest it is.
+    The manifest says what they are, so that a large file need not be read.
     """
     if record.get("weights_bytes") != run.weights.stat().st_size:
         return False
+    return bool(record.get("weights_sha256") == file_sums(run)[run.weights.name])
+
+
+def file_sums(run: RunDir) -> dict[str, str]:
+    """Return the checksums of a model's files: those of its manifest, unless it has none or the weights are newer."""
     files = run.read_manifest().get("files")
-    recorded = files.get(run.weights.name) if isinstance(files, dict) else None
-    return record.get("weights_sha256") == (recorded or sha256_of(run.weights))
+    recorded: dict[str, str] = files if isinstance(files, dict) else {}
+    if run.weights.name in recorded and run.weights.stat().st_mtime_ns <= run.manifest.stat().st_mtime_ns:
+        return recorded
+    paths = (run.config, run.tokenizer, run.target_tokenizer, run.weights)
+    return {path.name: sha256_of(path) for path in paths if path.exists()}

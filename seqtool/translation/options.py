@@ -1,11 +1,11 @@
 """Search options from what a user gave: names are checked, and words are turned into token ids."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from seqtool.config import DecodeConfig
-from seqtool.corpus.tokenizer import SPACE, UNK, Tokenizer
+from seqtool.corpus.tokenizer import BOS, EOS, PAD, SPACE, UNK, Tokenizer
 from seqtool.errors import SeqtoolError, suggest
 from seqtool.translation.engine import Engine, SearchOptions
 
@@ -25,6 +25,7 @@ def make_options(config: DecodeConfig, target: Tokenizer, changes: Mapping[str, 
             given[name] = token_ids(given[name], target, name)
     options = SearchOptions.from_config(config, **given)
     check_together(options, given)
+    check_known(check_ids(options, []), target.vocab_size)
     return options
 
 
@@ -38,6 +39,27 @@ def check_together(options: SearchOptions, given: Mapping[str, Any]) -> None:
         if options.sample and name in given:
             option = f"--{name.replace('_', '-')}"
             raise SeqtoolError(f"{option} is for a search, but --sample draws at random; leave out one of them")
+
+
+def check_ids(options: SearchOptions, prefixes: Sequence[Sequence[int]]) -> int:
+    """Raise if tokens are asked for that cannot be, or that contradict each other; return the highest."""
+    wanted = {*options.required, *(token for prefix in prefixes for token in prefix)}
+    if min(wanted | {*options.banned}, default=0) < 0:
+        raise SeqtoolError(f"token {min(wanted | {*options.banned})} cannot be: token ids begin with 0; give another")
+    if EOS in options.banned:
+        raise SeqtoolError("the end symbol cannot be banned: no translation could end; take it off the banned tokens")
+    if {PAD, BOS, EOS} & wanted:
+        raise SeqtoolError("begin, end and padding symbols cannot be required or stand in a prefix; leave them out")
+    both = set(options.banned) & set(options.required)
+    if both:
+        raise SeqtoolError(f"token {min(both)} is both banned and required; take it off one of the two")
+    return max(wanted | {*options.banned}, default=0)
+
+
+def check_known(token: int, vocab_size: int) -> None:
+    """Raise if a vocabulary does not have a token."""
+    if token >= vocab_size:
+        raise SeqtoolError(f"token {token} is not in the vocabulary of {vocab_size} tokens; give one that is")
 
 
 def describe_search(options: SearchOptions, engine: Engine) -> dict[str, Any]:

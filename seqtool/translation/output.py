@@ -27,17 +27,10 @@ class StreamSink:
 
     def write(self, index: int, lines: list[bytes], block: list[bytes]) -> None:
         """Write a block's translations."""
-        try:
-            left = memoryview(b"".join(block))
-            while left:
-                left = left[self._stream.write(left) :]  # a device may take a part
-            self._stream.flush()
-        except BrokenPipeError:
-            raise  # whoever read the output wants no more of it
-        except OSError as error:
-            raise SeqtoolError(
-                f"the output cannot be written ({error.strerror}); nothing more was translated"
-            ) from None
+        left = memoryview(b"".join(block))
+        while left:
+            left = left[self._stream.write(left) :]  # a device may take a part
+        self._stream.flush()
 
 
 class FileSink:

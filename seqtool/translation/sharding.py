@@ -5,6 +5,7 @@ waits for the others and puts the blocks together. So that it cannot take the le
 writes a new word into a file that all can see, and takes a part only when that word is written beside it.
 """
 
+import glob
 import os
 import secrets
 import time
@@ -39,12 +40,25 @@ class Shard:
         return index % self.world == self.rank
 
 
+def refuse_other_parts(path: Path, n_processes: int) -> None:
+    """Raise where there are parts of another number of processes, which these cannot continue."""
+    for part in sorted(path.parent.glob(glob.escape(path.name) + ".part-*-of-*.partial")):
+        world = part.name.removesuffix(".partial").rpartition("-of-")[2]
+        if world != str(n_processes):
+            raise SeqtoolError(
+                f"{part} is of a translation with {world} processes, and here are {n_processes}; "
+                f"--resume it with {world}, or delete it to start over"
+            )
+
+
 class ShardedFile:
     """One process's part of an output file, and the joining of all parts."""
 
     def __init__(self, path: Path, shard: Shard, fingerprint: str, resume: bool = False) -> None:
         self.path, self.shard = path, shard
         make_folder(path.parent, "--output")
+        if resume:
+            refuse_other_parts(path, shard.world)
         self._word_path = path.with_name(path.name + ".run")
         self._word = secrets.token_hex(8)
         if shard.rank == 0:
@@ -107,6 +121,10 @@ class ShardedFile:
                 (length,) = FRAME.unpack(header)
                 output.write(parts[index % len(parts)].read(length))
                 index += 1
+            if any(part.read(1) for part in parts):
+                raise SeqtoolError(
+                    f"{self.path}: the processes did not all read the same input; give -i a file that all of them see"
+                )
         for rank, part in zip(ranks, parts, strict=True):
             part.close()
             self._done(rank).unlink(missing_ok=True)

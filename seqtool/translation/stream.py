@@ -35,7 +35,11 @@ class Progress(Protocol):
     """Who wants to know how far a translation is."""
 
     def update(self, block: list[bytes], share: float) -> None:
-        """Take note that `share` of a block is done; 1 ends the block."""
+        """Take note that `share` of the present block is done."""
+        ...
+
+    def finish(self, block: list[bytes]) -> None:
+        """Take note that a block is done and written."""
         ...
 
     def skip(self, block: list[bytes]) -> None:
@@ -169,6 +173,6 @@ def translate_blocks(
         if progress and is_done:
             progress.skip(lines)
         elif progress:
-            progress.update(lines, 1.0)
+            progress.finish(lines)
         first += len(lines)
     return worker.summary

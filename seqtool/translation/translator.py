@@ -174,7 +174,7 @@ class Translator:
                     f"line {first_line + row:,}: its {lengths[row]:,} tokens are more than the {second.max_tokens:,} "
                     "that this model has positions for; shorten it"
                 )
-        return [(self.engine, [row for row in range(len(lengths)) if row not in set(long)]), (second, long)]
+        return [(self.engine, sorted(set(range(len(lengths))).difference(long))), (second, long)]
 
     def make_options(self, **options: Any) -> SearchOptions:
         """Return the search options that translate() would use for these."""
@@ -224,6 +224,11 @@ class Translator:
             if len(ids) > limit:
                 pieces = tokenizer.encode_batch([part.strip() for part in split_text(text, count, limit)])
             start = self.tokenizers.target.encode(clean_text(prefix)) if prefix else []
+            if 0 < self.max_positions <= len(start):
+                raise SeqtoolError(
+                    f"--prefix has {len(start):,} tokens, but this model has positions for {self.max_positions - 1:,}; "
+                    "shorten it"
+                )
             parts = [Part(tuple(piece), ()) for piece in pieces if piece]
             cut.append([Part(parts[0].ids, tuple(start)), *parts[1:]] if parts and start else parts)
         return cut
@@ -233,8 +238,7 @@ class Translator:
     ) -> dict[Part, list[TokenHypothesis]]:
         """Translate all parts, longest first, in calls that are large enough to keep an engine's workers busy."""
         parts = sorted(parts, key=lambda part: (-len(part.ids), part))
-        size: int = getattr(engine, "batch_tokens", self.config.batch_tokens)
-        limit = size * max(BATCHES_AT_ONCE, getattr(engine, "batches_at_once", 1))
+        limit = engine.batch_tokens * max(BATCHES_AT_ONCE, engine.batches_at_once)
         found: dict[Part, list[TokenHypothesis]] = {}
         for batch in slices(parts, limit):
             prefixes = [part.prefix for part in batch] if any(part.prefix for part in batch) else None

@@ -64,11 +64,16 @@ def without_torch() -> Iterator[None]:
 
 def why_not_here(device: str, compute_type: str) -> str | None:
     """Return what ctranslate2 lacks on this machine and what to give instead; None where it lacks nothing."""
-    with without_torch():
-        import ctranslate2
+    try:
+        with without_torch():
+            import ctranslate2
 
+        n_gpus = ctranslate2.get_cuda_device_count()
+    except (ImportError, OSError, AttributeError) as error:
+        return (
+            f"ctranslate2 cannot be loaded ({error}); install it again with: pip install --force-reinstall ctranslate2"
+        )
     kind, _, index = device.partition(":")
-    n_gpus = ctranslate2.get_cuda_device_count()
     if kind == "cuda" and int(index or 0) >= n_gpus:
         name = "CUDA device" if device == "cuda" else f"device {device}"
         return f"ctranslate2 finds no {name} here; give --device cpu"
@@ -135,6 +140,7 @@ class CTranslate2Engine:
             "--coverage-penalty": options.coverage_penalty != 0,
             "--diverse-groups": options.diverse_groups > 1,
             "--require": bool(options.required),
+            f"--patience {options.patience:g}": math.isinf(options.patience),
             f"--max-length-ratio {options.max_length_ratio:g} for lines of {n_source:,} tokens": (
                 0 < self.max_tokens < longest
             ),
@@ -225,6 +231,7 @@ class CTranslate2Engine:
     ) -> Iterator[tuple[int, list[Ended]]]:
         """Search some of the sources and yield each with its hypotheses."""
         forbidden = [[piece] for piece in self._target.pieces(banned)]
+        patience = max(options.patience, options.n_best / options.beam)  # it ends with as many as are to be returned
 
         def start(batch: list[int]) -> list[Any]:
             batch = self._filled(batch)
@@ -232,8 +239,8 @@ class CTranslate2Engine:
                 [self._source.pieces(sources[row]) for row in batch],
                 [self._target.pieces(starts[row]) for row in batch] if starts[batch[0]] else None,
                 beam_size=options.beam,
-                patience=options.patience,
-                num_hypotheses=options.beam,
+                patience=patience,
+                num_hypotheses=max(1, int(options.beam * patience + 0.5)),
                 length_penalty=penalty_power(options),
                 no_repeat_ngram_size=options.no_repeat_ngram,
                 suppress_sequences=forbidden or None,
