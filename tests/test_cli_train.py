@@ -41,7 +41,7 @@ def test_a_run_directory_is_complete_and_its_manifest_vouches_for_it(trained: tu
     assert manifest["data"]["pairs"] > 100
     assert {score["metric"] for score in manifest["scores"]} == {"bleu", "chrf"}
     assert all("version:" in score["signature"] for score in manifest["scores"])
-    assert len(manifest["model"]["candidates"]) >= 2
+    assert {"weights at the last step", "moving average at the last step"} <= set(manifest["model"]["candidates"])
     penalty = manifest["model"]["length_penalty"]  # translation uses it, and the scores are those it gave
     assert {score["decoding"]["length_penalty"] for score in manifest["scores"]} == {penalty}
     assert Translator.load(run.path).make_options().length_penalty == penalty
@@ -113,7 +113,7 @@ def test_a_time_budget_settles_the_number_of_steps_and_records_it(corpus: list[s
     }
     run_to_end([*train_command(corpus, run, **settings), "--minutes", "0.05"])
     planned = RunDir(run).read_manifest()["training"]["planned_steps"]
-    assert planned == last_step(run) > 20
+    assert planned == last_step(run) > 3
     notes = [entry["text"] for entry in read_metrics(run) if entry["kind"] == "note"]
     assert notes == [f"{planned:,} steps fit in 0.05 minutes"]
     rates = [entry["lr"] for entry in read_metrics(run) if entry["kind"] == "train"]

@@ -242,12 +242,12 @@ def test_the_fingerprint_changes_with_all_that_changes_a_translation(run: RunDir
     Used.name, Used.compute_type = "ctranslate2", "int8"
     marks.append(fingerprint([copy.path], Used, ["options"]))
     copy.manifest.unlink()
-    marks.append(fingerprint([copy.path], Used, ["options"]))
+    assert marks[-1] == fingerprint([copy.path], Used, ["options"])  # it is still the same model
     content = bytearray(copy.weights.read_bytes())
     content[-1] ^= 1
     copy.weights.write_bytes(content)
     marks.append(fingerprint([copy.path], Used, ["options"]))
-    assert len(set(marks)) == len(marks) == 7
+    assert len(set(marks)) == len(marks) == 6
 
 
 def test_neither_torch_nor_sacrebleu_is_imported(run: RunDir) -> None:
@@ -374,7 +374,7 @@ def test_memory_does_not_grow_with_the_input(run: RunDir) -> None:
         "print(done.stdout.count(b'\\n'), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
     )
     peaks = []
-    for n_lines in (20_000, 300_000):
+    for n_lines in (9_000, 30_000):
         command = [sys.executable, "-c", program, str(run.path), str(n_lines)]
         done = subprocess.run(command, capture_output=True, text=True)
         count, peak = map(int, done.stdout.split())

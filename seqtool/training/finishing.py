@@ -19,6 +19,7 @@ from seqtool.model.counting import count_parameters
 from seqtool.model.loading import save_weights
 from seqtool.training.checkpoint import Checkpoint, read_checkpoint
 from seqtool.training.data import TrainingData
+from seqtool.training.optimizer import weights_by_name
 from seqtool.training.progress import Progress
 from seqtool.training.trainer import Trainer, best_folder
 from seqtool.training.validation import Validation, Validator
@@ -49,10 +50,12 @@ class Choice:
 
 
 def gather_candidates(trainer: Trainer) -> list[Candidate]:
-    """Return the best validated weights, the last ones, and the average of the newest checkpoints."""
+    """Return the last weights, the best validated ones, and the average of the newest checkpoints."""
     step = trainer.state.step
     kind = "moving average" if trainer.updater.ema else "weights"
     candidates = [Candidate(f"{kind} at the last step", step, trainer.last_weights)]
+    if trainer.updater.ema:  # where the learning rate has gone to zero, the average only lags behind
+        candidates.append(Candidate("weights at the last step", step, weights_by_name(trainer.model)))
     if best_folder(trainer.run).exists() and trainer.state.best_step != step:
         for best in read_whole([best_folder(trainer.run)], trainer.progress):
             name = f"{kind} with the best validation score"
