@@ -32,6 +32,7 @@ SETTINGS = {
     "train.threads": 2,
     "decode.beam": 2,
     "decode.max_length_ratio": 0.1,
+    "decode.length_penalty": 1,
 }
 
 

@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from seqtool.config import TrainConfig
 from seqtool.model.loading import weights_of
 from seqtool.model.transformer import Transformer
+from seqtool.training.adamw import STATE_KEYS, AdamW
 from seqtool.training.distributed import Workers
 from seqtool.training.muon import Muon, is_for_muon
 
 FIRST_LOSS_SCALE = 2.0**15
 GROW_LOSS_SCALE_AFTER = 2000  # good steps
-STATE_KEYS = ("step", "exp_avg", "exp_avg_sq")  # of AdamW, for each parameter
 MOMENTUM_KEY = "exp_avg"  # all that Muon keeps of a parameter
 
 
@@ -39,10 +39,9 @@ class Updater:
         ]
         wants_muon = config.optimizer == "muon"
         self.by_muon = {i for i, name in enumerate(self.names.values()) if wants_muon and is_for_muon(name)}
-        self.by_adamw = [i for i in self.mine if i not in self.by_muon]
         muons = {i: self.parameters[i] for i in self.mine if i in self.by_muon}
         self.muon = Muon(muons, self.names, gated=model.config.activation == "swiglu")
-        self.optimizer = make_optimizer([self.parameters[i] for i in self.by_adamw], config)
+        self.adamw = AdamW({i: self.parameters[i] for i in self.mine if i not in self.by_muon}, config)
         self.scales_loss = precision == "fp16"
         self.loss_scale = torch.tensor(FIRST_LOSS_SCALE if self.scales_loss else 1.0, device=device)
         # Since the run began: steps that counted, steps skipped, and skipped steps since the last one that counted.
@@ -56,20 +55,11 @@ class Updater:
         clip = (norm / self.config.clip_norm).clamp(min=1.0) if self.config.clip_norm else torch.ones_like(norm)
         divisor = self.loss_scale * clip
         self.muon.step(gradients, divisor, good, lr, self.config.weight_decay)
-        # The fused kernel divides each gradient by grad_scale, and does nothing at all when found_inf is 1.
-        self.optimizer.grad_scale = divisor  # type: ignore[attr-defined]
-        self.optimizer.found_inf = (~good).float()  # type: ignore[attr-defined]
-        for i in self.by_adamw:
-            self.parameters[i].grad = gradients[i]
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
-        self.optimizer.step()
+        self.adamw.step(gradients, divisor, good, lr)
         if self.owners is not None:
             self.workers.spread([p.detach() for p in self.parameters], self.owners)
         self._count(good)
         self._average(step)
-        for parameter in self.parameters:
-            parameter.grad = None
         return torch.cat((sums, torch.stack((norm, good.float()))))
 
     def _count(self, good: Tensor) -> None:
@@ -109,12 +99,11 @@ class Updater:
 
     def _state_of(self, i: int, key: str) -> Tensor:
         """Return one tensor of the optimizer's state, or room for it where another worker has it."""
-        parameter = self.parameters[i]
         if i in self.muon.momentum:
             return self.muon.momentum[i]
-        found = self.optimizer.state[parameter].get(key) if i in self.by_adamw else None
-        if found is not None:
-            return found.to(parameter.device)
+        if i in self.adamw.weights:
+            return self.adamw.state[key][i]
+        parameter = self.parameters[i]
         return torch.zeros((), device=parameter.device) if key == "step" else torch.zeros_like(parameter)
 
     def _complete(self, tensors: dict[int, Tensor]) -> dict[str, Tensor]:
@@ -129,13 +118,9 @@ class Updater:
         self.loss_scale.copy_(tensors["loss_scale"])
         for i, momentum in self.muon.momentum.items():
             momentum.copy_(tensors[f"{MOMENTUM_KEY}/{self.names[self.parameters[i]]}"])
-        for parameter in [self.parameters[i] for i in self.by_adamw]:
-            name, state = self.names[parameter], self.optimizer.state[parameter]
-            for key in STATE_KEYS:
-                saved = tensors[f"{key}/{name}"]
-                state[key] = (
-                    saved.clone() if key == "step" and parameter.device.type == "cpu" else saved.to(parameter.device)
-                )
+        for key, kept in self.adamw.state.items():
+            for i, tensor in kept.items():
+                tensor.copy_(tensors[f"{key}/{self.names[self.parameters[i]]}"])
         for i, average in self.ema.items():
             average.copy_(ema[self.names[self.parameters[i]]])
 
@@ -148,15 +133,6 @@ def share_out(parameters: list[nn.Parameter], workers: Workers) -> list[int]:
         owners[i] = loads.index(min(loads))
         loads[owners[i]] += parameters[i].numel()
     return owners
-
-
-def make_optimizer(parameters: list[nn.Parameter], config: TrainConfig) -> torch.optim.AdamW:
-    """Return fused AdamW; embeddings decay like matrices, biases and norms do not."""
-    matrices = [p for p in parameters if p.dim() > 1]
-    vectors = [p for p in parameters if p.dim() <= 1]
-    groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    betas = (config.beta1, config.beta2)
-    return torch.optim.AdamW(groups, lr=config.lr, betas=betas, eps=1e-9, fused=True)
 
 
 def weights_by_name(model: Transformer, weights: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
