@@ -79,6 +79,17 @@ def test_float32_gives_what_torch_gives(run: RunDir, options: dict[str, float]) 
     assert all(abs(a.score - b.score) < 1e-4 for a, b in same)
 
 
+@pytest.mark.parametrize("length_penalty", [1.0, 3.0])
+def test_n_best_lists_are_those_of_torch(run: RunDir, length_penalty: float) -> None:
+    """Also where more translations end at once than are wanted, and ctranslate2 chooses by a penalty of its own."""
+    lines = make_lines(200, seed=2)
+    options = {"beam": 5, "n_best": 5, "length_penalty": length_penalty}
+    ours = Translator.load(run.path, engine="torch").translate(lines, **options)
+    theirs = Translator.load(run.path, engine="ctranslate2").translate(lines, **options)
+    lists = [[[found.text for found in line.hypotheses] for line in lines] for lines in (ours, theirs)]
+    assert sum(a == b for a, b in zip(*lists, strict=True)) >= 190
+
+
 def test_a_prefix_counts_as_in_torch(run: RunDir) -> None:
     lines = make_lines(60, seed=3)
     prefixes = ["ein Mann", "", "zwei"] * 20

@@ -241,7 +241,7 @@ class CTranslate2Engine:
                 beam_size=options.beam,
                 patience=patience,
                 num_hypotheses=max(1, int(options.beam * patience + 0.5)),
-                length_penalty=penalty_power(options),
+                length_penalty=penalty_power(options, len(sources[batch[0]])),
                 no_repeat_ngram_size=options.no_repeat_ngram,
                 suppress_sequences=forbidden or None,
                 min_decoding_length=0,
@@ -257,7 +257,8 @@ class CTranslate2Engine:
             for row, result in zip(batch, results, strict=False):
                 limit = self._limit(options, len(sources[row]), starts[row])
                 exact = is_exact and not starts[row]  # a prefix counts as certain
-                yield row, self._read(result.result(), options, limit, exact)
+                power = penalty_power(options, len(sources[row]))
+                yield row, self._read(result.result(), power, limit, exact)
 
     def _run(self, start: Any, all_rows: Iterable[list[int]]) -> Iterator[tuple[list[int], list[Any]]]:
         """Keep the workers busy: start batches ahead of the one whose results are read."""
@@ -277,14 +278,14 @@ class CTranslate2Engine:
         limit = max(options.max_length(n_source), len(prefix))
         return min(limit, self._n_learned - 1) if self._n_learned else limit
 
-    def _read(self, result: Any, options: SearchOptions, limit: int, is_exact: bool) -> list[Ended]:
+    def _read(self, result: Any, power: float, limit: int, is_exact: bool) -> list[Ended]:
         """Turn ctranslate2's hypotheses of one sentence into ids and, where they are exact, log-probabilities."""
         hypotheses: dict[tuple[int, ...], Ended] = {}
         for index, pieces in enumerate(result.hypotheses):
             ids = self._target.ids_of(pieces)
             ended = bool(ids) and ids[-1] == EOS
             text = ids[:-1] if ended else ids[:limit]
-            log_prob = result.scores[index] * len(ids) ** penalty_power(options) if ended and is_exact else None
+            log_prob = result.scores[index] * len(ids) ** power if ended and is_exact else None
             hypotheses.setdefault(tuple(text), Ended(text, log_prob))
         return list(hypotheses.values())
 
@@ -316,13 +317,14 @@ class CTranslate2Engine:
         return ranked
 
 
-def penalty_power(options: SearchOptions) -> float:
+def penalty_power(options: SearchOptions, n_source: int) -> float:
     """Return the power of the length that ctranslate2 divides by, which is undone when its results are read.
 
-    It matters only where more hypotheses end at once than the beam holds. It is never 0, as that would end a search
-    with the first hypothesis.
+    It matters only where more hypotheses end at once than the beam holds, and ctranslate2 chooses which to return. So
+    that it chooses as the GNMT penalty does, both grow at the same rate where a translation is as long as its source.
+    It is never 0, as that would end a search with the first hypothesis.
     """
-    return max(options.length_penalty, 1e-6)
+    return max(options.length_penalty * (n_source + 1) / (n_source + 6), 1e-6)
 
 
 def batches(
