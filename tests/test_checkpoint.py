@@ -71,6 +71,26 @@ def test_leftovers_of_a_killed_writer_are_removed(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-000000001"]
 
 
+def test_a_folder_that_was_being_replaced_has_its_name_again(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(RunDir(tmp_path), keep=3, every=1)
+    save(checkpoints, 1)
+    checkpoints.wait()
+    folder = tmp_path / "checkpoints" / "step-000000001"
+    folder.rename(folder.with_name(folder.name + ".old.tmp"))  # and then the writer was killed
+    folder.with_name(folder.name + ".tmp").mkdir()
+    checkpoints.remove_leftovers()
+    assert list((tmp_path / "checkpoints").iterdir()) == [folder]
+    assert read_checkpoint(folder).state["run"]["step"] == 1
+
+
+def test_a_checkpoint_before_the_first_step_is_not_kept_for_the_average(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(RunDir(tmp_path), keep=3, every=10)
+    for step in (0, 10, 20):
+        save(checkpoints, step)
+    checkpoints.wait()
+    assert [path.name[-2:] for path in RunDir(tmp_path).checkpoint_folders()] == ["10", "20"]
+
+
 def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-2])
 
@@ -94,6 +114,17 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(tmp_path: Path, dama
     assert found.path.name == "step-000000001"
     assert len(warnings) == 1
     assert "step-000000002: damaged checkpoint" in warnings[0]
+
+
+def test_a_damaged_checkpoint_goes_when_the_run_that_passed_it_over_saves_an_earlier_one(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(RunDir(tmp_path), keep=5, every=1000)
+    for step in (1000, 2000, 3000):
+        save(checkpoints, step)
+    checkpoints.wait()
+    truncate(tmp_path / "checkpoints" / "step-000003000" / "model.safetensors")
+    save(checkpoints, 2500)  # of an interruption
+    checkpoints.wait()
+    assert [path.name[-4:] for path in RunDir(tmp_path).checkpoint_folders()] == ["1000", "2000", "2500"]
 
 
 def test_an_unfinished_checkpoint_does_not_count(tmp_path: Path) -> None:

@@ -45,6 +45,8 @@ def test_a_printed_configuration_reads_back_as_itself(tmp_path: Path) -> None:
         ("model.d_model=12.5", "--set: [model] 'd_model' must be a whole number, not 12.5"),
         ("model.dropout=1.5", "--set: [model] 'dropout' must be from 0.0 to 0.95, not 1.5"),
         ("model.dropout=nan", "--set: [model] 'dropout' must be from 0.0 to 0.95, not nan"),
+        ("train.minutes=inf", "--set: [train] 'minutes' must be from 0.0 to 10000000.0, not inf"),
+        ("decode.max_length_ratio=inf", "--set: [decode] 'max_length_ratio' must be at least 0.1 and finite, not inf"),
         ("model.norm=pree", "--set: [model] 'norm' has no choice 'pree'; did you mean 'pre'?"),
         ("train.steps=true", "--set: [train] 'steps' must be a whole number, not True"),
         ("train.batch_tokens=many", "--set: [train] 'batch_tokens' must be a whole number or 'auto', not 'many'"),

@@ -37,8 +37,11 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, corpus: list[str]) -> Path:
+    """A run to its end, in which nothing imports torch's compiler: that takes as long as importing torch."""
     run = tmp_path_factory.mktemp("finished") / "run"
-    run_to_end(train_command(corpus, run))
+    python, *arguments = train_command(corpus, run)
+    program = "import sys; sys.modules['torch._dynamo'] = None; from seqtool.cli.main import main; main()"
+    run_to_end([python, "-c", program, *arguments[2:]])
     return run
 
 
@@ -68,6 +71,14 @@ def test_more_minutes_continue_a_run_that_used_up_its_minutes() -> None:
     state.plan_steps(longer)
     assert 190 < state.fit(longer).steps <= 200
     assert state.reason_to_stop(TrainConfig(steps=5000)) is None  # without --minutes the plan is void
+
+
+def test_fewer_minutes_are_planned_right_after_a_slow_start() -> None:
+    state = RunState(step=40, seconds=100.0)
+    state.plan_steps(TrainConfig(minutes=60.0))
+    assert state.slow_steps == 40  # the next ones would be measured
+    state.plan_steps(TrainConfig(minutes=10.0))
+    assert state.planned_steps == 40 + int(0.97 * 500 / 2.5)
 
 
 def plan(steps: Iterable[float], minutes: float, **settings: Any) -> tuple[RunState, TrainConfig]:
@@ -248,10 +259,14 @@ def test_a_preparation_can_be_interrupted(tmp_path: Path, number: signal.Signals
     assert not (tmp_path / "run" / "prepared").exists()
 
 
-def test_the_second_ctrl_c_ends_a_run_at_once(tmp_path: Path, corpus: list[str]) -> None:
+def test_the_second_ctrl_c_ends_a_run_at_once(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    process = start(train_command(corpus, run, train_steps=100_000, train_save_every=1000))
-    assert wait_for_step(run, 3, process)
+    slow = {"model_d_model": 256, "model_d_ff": 1024, "train_batch_tokens": 10**5, "train_micro_tokens": 10**5}
+    command = train_command(write_corpus(tmp_path, 1000), run, **slow, train_validate_every=1000)
+    process = start(command)
+    assert wait_for_step(run, 1, process)
     process.send_signal(signal.SIGINT)
-    code, _ = stop(process, signal.SIGINT)
+    time.sleep(0.1)  # two signals at once would count as one
+    code, said = stop(process, signal.SIGINT)  # within the second step, which takes seconds
     assert code == 130
+    assert "everything is saved" not in said

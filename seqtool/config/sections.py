@@ -112,7 +112,9 @@ class TrainConfig:
     threads: int = setting(0, "CPU threads (0: all cores)", low=0, high=4096)
     steps: int = setting(100000, "stop after this many steps", low=1)
     epochs: int = setting(0, "stop after this many epochs (0: no limit)", low=0)
-    minutes: float = setting(0.0, "fit the schedule to this training time, whatever steps says (0: no limit)", low=0.0)
+    minutes: float = setting(
+        0.0, "fit the schedule to this training time, whatever steps says (0: no limit)", low=0.0, high=1e7
+    )
     patience: int = setting(0, "stop after this many validations without a better score (0: never)", low=0)
     batch_tokens: int | str = setting(
         25000, "target tokens in one step over all workers, or 'auto' to fit the memory", low=1, words=("auto",)

@@ -1,6 +1,7 @@
 """One setting: its default, its help text and the values it may take; and the check of a value against them."""
 
 import dataclasses
+import math
 import types
 import typing
 from typing import Any
@@ -57,9 +58,11 @@ def _check_list(field: dataclasses.Field[Any], value: Any) -> tuple[str, ...]:
 
 def _check_range(field: dataclasses.Field[Any], value: float) -> None:
     low, high = field.metadata["low"], field.metadata["high"]
-    if value != value or (low is not None and value < low) or (high is not None and value > high):
+    is_finite = value == value and abs(value) != math.inf
+    if not is_finite or (low is not None and value < low) or (high is not None and value > high):
         bounds = f"at least {low}" if high is None else f"at most {high}" if low is None else f"from {low} to {high}"
-        raise SeqtoolError(f"'{field.name}' must be {bounds}, not {value}")
+        finite = "" if is_finite or high is not None else " and finite"
+        raise SeqtoolError(f"'{field.name}' must be {bounds}{finite}, not {value}")
 
 
 def describe_type(allowed: list[Any], words: tuple[str, ...] = ()) -> str:

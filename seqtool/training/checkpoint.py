@@ -20,6 +20,7 @@ from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir, sha256_of, sync_folder, to_json
 
 Groups = Mapping[str, Mapping[str, Tensor]]  # tensors by name, by the file they go to
+OLD = ".old.tmp"  # ends the name of a folder that is being replaced
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,11 @@ class Checkpoints:
             self.wait()
 
     def remove_leftovers(self) -> None:
-        """Remove what a killed run left half-written."""
+        """Remove what a killed run left half-written, once what it was about to replace has its name again."""
+        for old in self.run.checkpoints.glob("*" + OLD):
+            path = old.with_name(old.name.removesuffix(OLD))
+            if not path.exists():
+                os.rename(old, path)
         for path in self.run.checkpoints.glob("*.tmp"):
             shutil.rmtree(path, ignore_errors=True)
 
@@ -82,13 +87,18 @@ class Checkpoints:
         return None, warnings
 
     def _write_and_prune(self, step: int, groups: Groups, state: dict[str, Any]) -> None:
-        write_checkpoint(self.run.checkpoints / f"step-{step:09d}", groups, state)
-        *older, _ = self.run.checkpoint_folders()
-        regular = [path for path in older if int(path.name.removeprefix("step-")) % self.every == 0]
-        kept = regular[max(0, len(regular) - self.keep + 1) :]
-        for path in older:
+        written = self.run.checkpoints / f"step-{step:09d}"
+        write_checkpoint(written, groups, state)
+        folders = self.run.checkpoint_folders()
+        regular = [path for path in folders if path < written and self._is_regular(path)]
+        kept = [*regular[max(0, len(regular) - self.keep + 1) :], written]
+        for path in folders:  # those after it are damaged: else the run would have gone on from there
             if path not in kept:
                 shutil.rmtree(path, ignore_errors=True)
+
+    def _is_regular(self, path: Path) -> bool:
+        step = int(path.name.removeprefix("step-"))
+        return step > 0 and step % self.every == 0
 
 
 def write_checkpoint(path: Path, groups: Groups, state: dict[str, Any]) -> None:
@@ -146,7 +156,7 @@ def _copy_to_host(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _replace_folder(new: Path, path: Path) -> None:
     """Put a folder in the place of another; between the two steps neither has the name, but both are on disk."""
-    old = path.with_name(path.name + ".old.tmp")
+    old = path.with_name(path.name + OLD)
     shutil.rmtree(old, ignore_errors=True)
     with contextlib.suppress(FileNotFoundError):
         os.rename(path, old)

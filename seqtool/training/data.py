@@ -48,7 +48,7 @@ def prepare_data(request: TrainRequest, run: RunDir, device: str, progress: Prog
     if request.start_from:
         tokenizers = TokenizerPair.load(RunDir(request.start_from).require_model())
         config = replace(config, model=model_to_tune(request, config))
-    config = keep_settled(run, config)
+    config = keep_settled(run, config, request.given_settings())
     check_unchanged(run, config)
     if request.preset == "auto":
         progress.say(f"preset auto, for {choose_settings(pairs, device).reason}: {describe_config(config)}")
@@ -72,16 +72,16 @@ def prepare_data(request: TrainRequest, run: RunDir, device: str, progress: Prog
     write_config(run, config)
 
 
-def keep_settled(run: RunDir, config: Config) -> Config:
-    """Keep the batch size that an earlier session of the run fitted to the memory."""
-    if config.train.batch_tokens != "auto" or not run.config.exists():
+def keep_settled(run: RunDir, config: Config, given: set[str]) -> Config:
+    """Keep what an earlier session of the run fitted to the memory and device, where it is not `given` anew."""
+    if not run.checkpoint_folders() or not run.config.exists():
         return config
-    before = load_config(run.config).train
-    if before.batch_tokens == "auto":
-        return config
-    return replace(
-        config, train=replace(config.train, batch_tokens=before.batch_tokens, micro_tokens=before.micro_tokens)
-    )
+    before, train = load_config(run.config).train, config.train
+    if train.batch_tokens == "auto" and before.batch_tokens != "auto":
+        train = replace(train, batch_tokens=before.batch_tokens, micro_tokens=before.micro_tokens)
+    elif "train.micro_tokens" not in given:
+        train = replace(train, micro_tokens=before.micro_tokens)
+    return replace(config, train=train)
 
 
 def describe_config(config: Config) -> str:

@@ -56,7 +56,7 @@ def gather_candidates(trainer: Trainer) -> list[Candidate]:
     candidates = [Candidate(f"{kind} at the last step", step, trainer.last_weights)]
     if trainer.updater.ema:  # where the learning rate has gone to zero, the average only lags behind
         candidates.append(Candidate("weights at the last step", step, weights_by_name(trainer.model)))
-    if best_folder(trainer.run).exists() and trainer.state.best_step != step:
+    if best_folder(trainer.run).exists() and trainer.state.best_step not in (0, step):  # 0: there was no validation
         for best in read_whole([best_folder(trainer.run)], trainer.progress):
             name = f"{kind} with the best validation score"
             candidates.append(Candidate(name, best.state["step"], best.tensors("model")))

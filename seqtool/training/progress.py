@@ -60,6 +60,7 @@ class Progress:
         self._train: dict[str, Any] = {}
         self._valid: dict[str, Any] = {}
         self._total = 0
+        self._signed = False  # whether it was said how validation scores
 
     def say(self, text: str) -> None:
         """Show one line that stays."""
@@ -79,6 +80,9 @@ class Progress:
         """Show one report of training or validation."""
         self._total = total_steps
         self._remember({**entry, "seconds_left": seconds_left})
+        if entry["kind"] == "valid" and not self._signed:
+            self.say(f"BLEU is {entry['bleu_signature']}, chrF is {entry['chrf_signature']}")
+            self._signed = True
         if self.live is not None:
             self.live.update(self._render())
         elif entry["kind"] == "train":

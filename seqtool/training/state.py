@@ -82,7 +82,10 @@ class RunState:
         is_measured = self.step >= CALIBRATION_STEPS or self.seconds > LONGEST_CALIBRATION * budget
         if not is_measured or self.seconds < CALIBRATION_SHARE * budget:
             return
-        pace = (self.seconds - self.slow_seconds) / (self.step - self.slow_steps)
+        steps, seconds = self.step - self.slow_steps, self.seconds - self.slow_seconds
+        if steps < CALIBRATION_STEPS:  # too few to leave out those before them
+            steps, seconds = self.step, self.seconds
+        pace = seconds / steps
         self.planned_steps = self.step + max(0, int(STEPS_SHARE * (budget - self.seconds) / pace))
         self.planned_minutes = config.minutes
 

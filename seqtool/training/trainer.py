@@ -21,7 +21,7 @@ from seqtool.training.interruption import Interruption
 from seqtool.training.optimizer import Updater, weights_by_name
 from seqtool.training.progress import MetricsLog, Progress
 from seqtool.training.schedule import learning_rate
-from seqtool.training.state import NOT_PLANNED, RunState, Window
+from seqtool.training.state import CALIBRATION_STEPS, NOT_PLANNED, RunState, Window
 from seqtool.training.step import GradientMaker, LossOf, train_step
 from seqtool.training.tensorboard import TensorboardLog
 from seqtool.training.validation import Validation, Validator
@@ -61,9 +61,11 @@ class Trainer:
 
     def resume(self) -> Checkpoint | None:
         """Take up the newest whole checkpoint, if there is one."""
-        checkpoint, warnings = self.checkpoints.newest_whole()
         if self.workers.is_first:
             self.checkpoints.remove_leftovers()
+        self.workers.wait_for_all()
+        checkpoint, warnings = self.checkpoints.newest_whole()
+        if self.workers.is_first:
             for warning in warnings:
                 self.progress.say(f"warning: {warning}")
         if checkpoint is None:
@@ -125,7 +127,7 @@ class Trainer:
             self._report(lr)
         if state.step % train.validate_every == 0:
             self._validate()
-        if self.workers.size == 1 or state.step % AGREE_EVERY == 0:
+        if self.workers.size == 1 or state.step <= CALIBRATION_STEPS or state.step % AGREE_EVERY == 0:
             self._plan_steps()
         if state.step % train.save_every == 0:
             self._save()
