@@ -111,7 +111,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a folder of its own in checkpoints/, unless given")
     args = parser.parse_args()
     name = f"{args.folder.name}-{args.preset}-{args.pairs or 'all'}-pairs-{args.minutes:g}-minutes-seed-{args.seed}"
-    args.out = args.out or Path("checkpoints") / name
+    args.out = args.out or Path("checkpoints") / "-".join([name, *args.set])
     train(args)
     show_curve(args.out)
     if not args.no_test:
