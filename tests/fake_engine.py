@@ -5,7 +5,7 @@ from pathlib import Path
 
 from seqtool.config import TokenizerConfig
 from seqtool.corpus.tokenizer import Tokenizer, TokenizerPair, train_tokenizer
-from seqtool.translation.engine import SearchOptions, TokenHypothesis
+from seqtool.translation.engine import Progress, SearchOptions, TokenHypothesis
 
 TEXTS = ["A man walks in the park.", "Zwei Hunde spielen im Schnee!", "Who is she? She waves, and laughs."]
 
@@ -30,17 +30,18 @@ class ReversingEngine:
         sources: Sequence[Sequence[int]],
         options: SearchOptions,
         prefixes: Sequence[Sequence[int]] | None = None,
+        progress: Progress | None = None,
     ) -> list[list[TokenHypothesis]]:
         self.calls.append(len(sources))
         starts = prefixes or [()] * len(sources)
         found = []
         for source, start in zip(sources, starts, strict=True):
             ids = [*start, *reversed(source)]
-            attention = [[float(i == len(source) - 1 - t) for i in range(len(source))] for t in range(len(ids))]
-            one = TokenHypothesis(
-                ids=ids, score=-1.0, log_prob=-2.0, attention=attention if options.attention else None
-            )
+            alignment = [max(0, len(source) - 1 - place) for place in range(len(ids))] if options.alignment else None
+            one = TokenHypothesis(ids=ids, score=-1.0, log_prob=-2.0, alignment=alignment)
             found.append([one] * options.n_best)
+        if progress:
+            progress(range(len(sources)))
         return found
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
@@ -62,6 +63,7 @@ class ListedEngine(ReversingEngine):
         sources: Sequence[Sequence[int]],
         options: SearchOptions,
         prefixes: Sequence[Sequence[int]] | None = None,
+        progress: Progress | None = None,
     ) -> list[list[TokenHypothesis]]:
         self.calls.append(len(sources))
         return [self.hypotheses[: options.n_best] for _ in sources]

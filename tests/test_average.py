@@ -82,6 +82,9 @@ def test_different_models_are_named(run, tmp_path):
     deeper = make_run(tmp_path / "deeper", decoder_layers=3)
     with pytest.raises(SeqtoolError, match=r"only .*deeper.* has decoder\.2"):
         average([run.path, deeper.path], tmp_path / "out")
+    turning = make_run(tmp_path / "turning", positions="rotary")  # nothing in its weights tells
+    with pytest.raises(SeqtoolError, match="different models: positions is sinusoidal in one and rotary in the other"):
+        average([run.path, turning.path], tmp_path / "out")
     other = make_run(tmp_path / "other", vocab=330)
     with pytest.raises(SeqtoolError, match="different tokenizers"):
         average([run.path, other.path], tmp_path / "out")

@@ -67,6 +67,7 @@ def test_batching_never_changes_a_translation(name: str, request: pytest.Fixture
         {"beam": 4, "length_penalty": 2.0},
         {"patience": 2.0},
         {"patience": 0.5},
+        {"beam": 4, "patience": 1.1},
     ],
     ids=str,
 )
@@ -88,6 +89,15 @@ def test_n_best_lists_are_those_of_torch(run: RunDir, length_penalty: float) -> 
     theirs = Translator.load(run.path, engine="ctranslate2").translate(lines, **options)
     lists = [[[found.text for found in line.hypotheses] for line in lines] for lines in (ours, theirs)]
     assert sum(a == b for a, b in zip(*lists, strict=True)) >= 190
+
+
+@pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
+def test_progress_is_told_batch_by_batch(run: RunDir, engine: str) -> None:
+    shares: list[float] = []
+    Translator.load(run.path, engine=engine, batch_tokens=64).translate(make_lines(60), progress=shares.append)
+    assert len(shares) > 5
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
 
 
 def test_a_prefix_counts_as_in_torch(run: RunDir) -> None:
@@ -116,8 +126,8 @@ def test_n_best_scores_are_those_of_scoring(run: RunDir) -> None:
 
 def test_alignment_is_that_of_torch(run: RunDir) -> None:
     lines = make_lines(40, seed=5)
-    ours = Translator.load(run.path, engine="torch").translate(lines, attention=True)
-    theirs = Translator.load(run.path, engine="ctranslate2").translate(lines, attention=True)
+    ours = Translator.load(run.path, engine="torch").translate(lines, alignment=True)
+    theirs = Translator.load(run.path, engine="ctranslate2").translate(lines, alignment=True)
     same = [(a, b) for a, b in zip(ours, theirs, strict=True) if a.text == b.text]
     assert len(same) >= 39
     assert all(a.alignment == b.alignment and len(b.alignment or []) == len(b.tokens) for a, b in same)

@@ -278,6 +278,12 @@ def test_groups_without_diversity_are_searches_of_their_own(model, batch):
     assert [hypotheses[0] for hypotheses in found] == [hypotheses[0] for hypotheses in alone]
 
 
+def test_groups_that_find_the_same_give_as_many_as_are_wanted():
+    model = TableModel(VOCAB, seed=3)
+    (found,) = search(model, [[4, 5]], Short(beam=4, n_best=2, diverse_groups=2, diversity=0.0))
+    assert len({tuple(one.ids) for one in found}) == 2
+
+
 def test_diverse_groups_begin_differently():
     model = TableModel(VOCAB, seed=3, end_bias=-8.0)
     (plain,) = search(model, [[4, 5]], Short(beam=3, n_best=3))
@@ -329,9 +335,9 @@ def test_an_ensemble_is_the_mean_of_probabilities():
 
 def test_the_coverage_penalty_counts_what_the_source_received():
     # By hand: the first source token received 0.5 + 0.25, the second 0.5 + 0.75, which counts as 1.
-    assert coverage_penalty([[0.5, 0.5], [0.25, 0.75]], 2, 0.2) == pytest.approx(0.2 * math.log(0.75))
+    assert coverage_penalty([0.5 + 0.25, 0.5 + 0.75], 0.2) == pytest.approx(0.2 * math.log(0.75))
     # An empty translation gives nothing to any of three source tokens.
-    assert coverage_penalty([], 3, 0.2) == pytest.approx(0.2 * 3 * math.log(1e-3))
+    assert coverage_penalty([0.0, 0.0, 0.0], 0.2) == pytest.approx(0.2 * 3 * math.log(1e-3))
 
 
 def test_the_coverage_penalty_does_not_favour_the_empty_translation():
@@ -400,7 +406,7 @@ def test_the_search_runs_on_the_meta_device():
             results = beam_search([model], src, constraints, options, OpenSentences(3, 4), look_every=1000)
     ((rows, finished),) = results
     assert rows == [0, 1, 2]
-    assert (finished.ids.shape, finished.ids.device.type) == ((3, 2, 1, 10), "meta")
+    assert (finished.ids.shape, finished.ids.device.type) == ((3, 2, 2, 10), "meta")
 
 
 @pytest.mark.parametrize(

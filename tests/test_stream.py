@@ -31,6 +31,14 @@ def translate_all(translator: Translator, path: Path) -> bytes:
     return path.read_bytes()
 
 
+def test_only_the_latest_lines_are_remembered(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seqtool.translation.stream.CACHED_LINES", 3)
+    worker = make_worker(translator)
+    for number in range(10):
+        worker.translate([b"she %d" % number, b"she %d" % (number + 1)], 1)
+    assert list(worker._cache) == [b"she 8", b"she 9", b"she 10"]
+
+
 def test_problems_are_named_by_line_number(translator: Translator) -> None:
     notes: list[str] = []
     worker = make_worker(translator, notes)
@@ -62,7 +70,7 @@ def test_blocks_of_an_earlier_run_are_told_apart(translator: Translator, tmp_pat
             self.skipped.append(len(block))
 
         def update(self, block: list[bytes], share: float) -> None:
-            assert 0 < share <= 1
+            assert 0 <= share <= 1
 
         def finish(self, block: list[bytes]) -> None:
             self.done.append(len(block))
@@ -89,7 +97,7 @@ def test_forms_hold_line_numbers_scores_and_objects(translator: Translator) -> N
     listed = LineTranslator(translator, {"n_best": 2}, n_best_form).translate([b"she", b""], 7)
     assert [line.split(b"\t")[:2] for line in listed[0].splitlines()] == [[b"7", b"-1.000000"]] * 2
     assert listed[1] == b"8\t0.000000\t\n"
-    worker = LineTranslator(translator, {"attention": True}, json_form(1))
+    worker = LineTranslator(translator, {"alignment": True}, json_form(1))
     objects = [json.loads(line) for line in worker.translate([b"A man", b""], 1)]
     assert objects[0].keys() == {"text", "score", "tokens", "alignment", "source_tokens"}
     assert len(objects[0]["alignment"]) == len(objects[0]["tokens"])

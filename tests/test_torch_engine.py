@@ -131,23 +131,24 @@ def test_scoring_equals_the_model_without_padding_and_cache():
         assert scores == pytest.approx(log_probs[range(len(target) + 1), [*target, EOS]].tolist(), abs=1e-4)
 
 
-def test_attention_has_a_row_for_each_target_token():
+def test_attention_is_that_of_the_model_alone():
     # In float64, so that only a real difference of the two ways to compute it can show.
     model, sources = make_model().double(), make_sources(12)
-    found = TorchEngine([model]).translate(sources, SearchOptions(beam=2, attention=True))
-    for source, (best, *_) in zip(sources, found, strict=True):
-        assert len(best.attention) == len(best.ids)
+    engine = TorchEngine([model])
+    found = engine.translate(sources, SearchOptions(beam=2, alignment=True))
+    attention = engine.attend(sources, [best.ids for best, *_ in found])
+    for source, (best, *_), (strongest, received) in zip(sources, found, attention, strict=True):
         src, tgt_in = torch.tensor([[*source, EOS]]), torch.tensor([[2, *best.ids]])
         expected = model.cross_attention(src, tgt_in)[-1, 0].mean(0)[: len(best.ids), : len(source)]
-        for row, values in zip(best.attention, expected.tolist(), strict=True):
-            assert row == pytest.approx(values, abs=1e-6)
+        assert best.alignment == strongest == expected.argmax(1).tolist()
+        assert received == pytest.approx(expected.sum(0).tolist(), abs=1e-6)
 
 
 def test_an_empty_source_and_no_source_at_all():
     engine = TorchEngine([make_model()])
     assert engine.translate([], SearchOptions()) == []
     assert engine.score([], []) == []
-    assert len(engine.translate([[]], SearchOptions(beam=2, attention=True))[0]) == 1
+    assert len(engine.translate([[]], SearchOptions(beam=2, alignment=True))[0]) == 1
     assert len(engine.score([[]], [[]])[0]) == 1
 
 

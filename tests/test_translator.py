@@ -49,7 +49,7 @@ def test_an_over_long_line_is_translated_in_parts_and_joined(tokenizers: Tokeniz
         len(ids)
         for ids in tokenizers.source.encode_batch(["A man walks in the park.", "Zwei Hunde spielen im Schnee!"])
     )
-    found = make_translator(tokenizers, max_tokens=limit).translate([text], attention=True)[0]
+    found = make_translator(tokenizers, max_tokens=limit).translate([text], alignment=True)[0]
     parts = ["A man walks in the park.", "Who is she?", "Zwei Hunde spielen im Schnee!"]
     assert found.text == " ".join(backwards(tokenizers, part) for part in parts)
     assert found.n_parts == 3
@@ -103,6 +103,10 @@ def test_unknown_options_and_a_bare_text_are_refused(tokenizers: TokenizerPair) 
         translator.translate(["a"], beem=3)
     with pytest.raises(SeqtoolError, match=r"translate\(\[text\]\)"):
         translator.translate("a")
+    with pytest.raises(SeqtoolError, match=r"prefixes=\[text\]"):
+        translator.translate(["a"], prefixes="b")
+    with pytest.raises(SeqtoolError, match=r"banned=\['Haus'\]"):
+        translator.translate(["a"], banned="Haus")
 
 
 @pytest.mark.parametrize(
@@ -114,6 +118,9 @@ def test_unknown_options_and_a_bare_text_are_refused(tokenizers: TokenizerPair) 
         ({"sample": True, "beam": 5}, "--beam is for a search"),
         ({"sample": True, "patience": 2.0}, "--patience is for a search"),
         ({"sample": True, "diverse_groups": 2, "diversity": 1.0}, "--diverse-groups is for a search"),
+        ({"sample": True, "required": [9]}, "--require is for a search"),
+        ({"diverse_groups": 2, "required": [9]}, "--require cannot be combined with --diverse-groups"),
+        ({"beam": 1, "required": [9]}, "a beam of 1 is too narrow .* for 1 required tokens; give --beam 2 or more"),
     ],
     ids=str,
 )

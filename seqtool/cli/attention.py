@@ -25,13 +25,15 @@ class FirstTranslation:
         return self.form(translation, number)
 
 
-def check_picture(out: Path | None) -> None:
+def check_picture(out: Path | None, resume: bool) -> None:
     """Refuse a file that could not be written, before a model is loaded."""
+    if out is not None and resume:
+        raise SeqtoolError("--show-attention draws the first line, which --resume may not see; leave out one of them")
     if out is None or str(out) == "-":
         return
     if out.suffix.lower() != ".svg":
         raise SeqtoolError(f"{out}: attention is drawn as SVG; give --show-attention a name that ends in .svg, or -")
-    if out.is_dir() or not out.parent.is_dir():
+    if out.is_dir() or not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
         raise SeqtoolError(f"{out}: cannot be written; give --show-attention a file in a folder that exists")
 
 
@@ -49,5 +51,10 @@ def draw_attention(model: Path, first: FirstTranslation, out: Path) -> None:
     if str(out) == "-":
         print(attention_text(found.src_tokens, found.tgt_tokens, found.average()), file=sys.stderr)
     else:
-        write_whole(out, attention_svg(found.src_tokens, found.tgt_tokens, found.average()))
+        try:
+            write_whole(out, attention_svg(found.src_tokens, found.tgt_tokens, found.average()))
+        except OSError as error:
+            raise SeqtoolError(
+                f"{out}: cannot be written ({error.strerror}); the translation is complete, only the picture is missing"
+            ) from None
         print(f"seqtool: the attention of the first line is drawn in {out}", file=sys.stderr)

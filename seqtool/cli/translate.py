@@ -76,13 +76,13 @@ def translate(
         "top_k": top_k,
         "top_p": top_p,
         "seed": seed,
-        "attention": json_,
+        "alignment": json_,
         "token_scores": token_scores,
     }
     from seqtool.cli.attention import FirstTranslation, check_picture, draw_attention
 
     check_files(input, output, resume)
-    check_picture(show_attention)
+    check_picture(show_attention, resume)
     if token_scores and not json_:
         raise SeqtoolError("--token-scores are part of the objects that --json prints; add --json")
     from seqtool.translation.stream import LineTranslator, json_form, n_best_form, plain_form
@@ -171,19 +171,20 @@ def check_files(input: Path | None, output: Path | None, resume: bool) -> None:
 
 
 def read_input(input: Path | None, live: bool) -> Iterator[list[bytes]]:
-    """Return the blocks of a file or of stdin; a terminal or pipe is read as it comes where `live`."""
-    from seqtool.corpus.opening import read_chunks
+    """Yield the blocks of a file or of stdin; a terminal or pipe is read as it comes where `live`."""
+    from seqtool.corpus.opening import read_chunks, readable
     from seqtool.files import is_stream
     from seqtool.translation.lines import file_blocks, live_blocks, read_pieces
 
     if input is not None and not (live and is_stream(input)):
-        return file_blocks(read_chunks(input))
-    handle = sys.stdin.fileno() if input is None else os.open(input, os.O_RDONLY)
-    if not live or stat.S_ISREG(os.fstat(handle).st_mode):
-        return file_blocks(read_pieces(handle))
-    if os.isatty(handle) and sys.stderr.isatty():
-        notify("type lines to translate; Ctrl-D ends")
-    return live_blocks(handle)
+        yield from file_blocks(read_chunks(input))
+        return
+    with readable(input or Path("stdin")):
+        handle = sys.stdin.fileno() if input is None else os.open(input, os.O_RDONLY)
+        is_file = not live or stat.S_ISREG(os.fstat(handle).st_mode)
+        if not is_file and os.isatty(handle) and sys.stderr.isatty():
+            notify("type lines to translate; Ctrl-D ends")
+        yield from file_blocks(read_pieces(handle)) if is_file else live_blocks(handle)
 
 
 def make_bar(input: Path | None, output: Path | None) -> "ProgressBar | None":

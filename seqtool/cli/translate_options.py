@@ -59,7 +59,8 @@ Diversity = Annotated[float | None, _option(SEARCH, "--diversity", "How much the
 Prefix = Annotated[str, _option(SEARCH, "--prefix", "Begin every translation with this text.", "TEXT")]
 Ban = Annotated[list[str] | None, _option(SEARCH, "--ban", "Never use this word (one token); may be repeated.", "WORD")]
 Require = Annotated[
-    list[str] | None, _option(SEARCH, "--require", "Use this word (one token); may be repeated.", "WORD")
+    list[str] | None,
+    _option(SEARCH, "--require", "Use this word (one token), in each part of a split line; may be repeated.", "WORD"),
 ]
 
 Sample = Annotated[bool, _option(SAMPLING, "--sample", "Draw words by their probability instead of searching.")]

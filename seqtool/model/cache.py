@@ -112,10 +112,11 @@ class Cache:
         self.lineage = self.lineage.gather(1, parents[:, :, None].expand(-1, -1, P))
 
     def select(self, sentences: Tensor, beams: int) -> None:
-        """Keep only these sentences, each with its `beams` rows."""
+        """Keep only these sentences, given on the host, each with its `beams` rows."""
         self.source = [(keep(k, 0, sentences), keep(v, 0, sentences)) for k, v in self.source]
-        self.mask = self.mask.index_select(0, sentences)
-        self.lineage = self.lineage.index_select(0, sentences)
+        kept = sentences.to(self.mask.device)
+        self.mask = self.mask.index_select(0, kept)
+        self.lineage = self.lineage.index_select(0, kept)
         if self._states is not None:
             keep(self._states[:, :, :, :, : self.n_entries], 2, sentences)
             self._states = self._states[:, :, : len(sentences)]
@@ -131,14 +132,13 @@ def as_added(mask: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def keep(x: Tensor, dim: int, sentences: Tensor) -> Tensor:
-    """Move some slices of x to the front, in place, and return those; a slice that is in its place is not copied."""
+    """Move some slices of x to the front, in place, and return those; a slice that is in its place is not copied.
+
+    Which slices is told on the host: to find out on a device what moves would make the host wait for it.
+    """
     front = x.narrow(dim, 0, len(sentences))
-    if x.device.type == "cpu":
-        places = torch.arange(len(sentences))
-        moved = (sentences != places).nonzero().squeeze(1)
-        front.index_copy_(dim, moved, x.index_select(dim, sentences[moved]))
-    else:  # finding what moves would make the host wait for the device
-        front.copy_(x.index_select(dim, sentences))
+    moved = (sentences != torch.arange(len(sentences))).nonzero().squeeze(1)
+    front.index_copy_(dim, moved.to(x.device), x.index_select(dim, sentences[moved].to(x.device)))
     return front
 
 

@@ -33,7 +33,7 @@ class DecoderCache(Protocol):
         ...
 
     def select(self, sentences: Tensor, beams: int) -> None:
-        """Keep only these sentences, each with all its beams (`beams` rows a sentence)."""
+        """Keep only these sentences, given on the host, each with all its beams (`beams` rows a sentence)."""
         ...
 
     def expand(self, beams: int) -> None:

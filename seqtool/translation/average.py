@@ -4,6 +4,7 @@ One tensor at a time is read from every file, so that memory is bounded by the l
 """
 
 import contextlib
+import dataclasses
 import json
 import math
 import shutil
@@ -17,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from seqtool import __version__
+from seqtool.config import load_config
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir, make_folder, open_whole, sha256_of, to_json, write_whole
 from seqtool.translation.ensemble import check_same_tokens
@@ -48,6 +50,7 @@ def average(paths: Sequence[Path], out: Path) -> RunDir:
         layout = read_layout(files[0], sources[0].weights)
         for file, source in zip(files[1:], sources[1:], strict=True):
             check_layout(layout, read_layout(file, source.weights), sources[0].weights, source.weights)
+        check_same_model(sources)
         make_folder(out)
         try:
             copy_companions(sources[0].run, run)
@@ -127,6 +130,19 @@ def check_layout(
                 f"{first_path} and {other_path} are of different models: {name} has shape {shape} in one and "
                 f"{other[name][1]} in the other; average checkpoints of one configuration"
             )
+
+
+def check_same_model(sources: Sequence[Source]) -> None:
+    """Raise unless the models compute alike: positions, heads and activation leave no trace in the weights' shapes."""
+    first, *others = [(source.weights, load_config(source.run.config).model) for source in sources]
+    for path, model in others:
+        for field in dataclasses.fields(model):
+            ours, theirs = getattr(first[1], field.name), getattr(model, field.name)
+            if ours != theirs and "drop" not in field.name:  # dropout is for training
+                raise SeqtoolError(
+                    f"{first[0]} and {path} are of different models: {field.name} is {ours} in one and {theirs} in the "
+                    "other; average checkpoints of one configuration"
+                )
 
 
 def write_mean(files: Sequence[Any], layout: dict[str, tuple[torch.dtype, tuple[int, ...]]], into: BinaryIO) -> None:

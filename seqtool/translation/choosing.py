@@ -147,13 +147,16 @@ def torch_device(device: str) -> str:
 
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device.startswith("cuda") and int(device.partition(":")[2] or 0) >= torch.cuda.device_count():
-        name = "CUDA device" if device == "cuda" else f"device {device}"
-        raise SeqtoolError(f"there is no {name} here; give --device cpu")
     if device == "mps" and not torch.backends.mps.is_available():
         raise SeqtoolError("there is no MPS device here; give --device cpu")
-    if device == "cuda" and "LOCAL_RANK" in os.environ:
-        return f"cuda:{os.environ['LOCAL_RANK']}"
+    if not device.startswith("cuda"):
+        return device
+    n_gpus = torch.cuda.device_count()
+    if device == "cuda" and n_gpus and "LOCAL_RANK" in os.environ:
+        device = f"cuda:{os.environ['LOCAL_RANK']}"
+    if int(device.partition(":")[2] or 0) >= n_gpus:
+        name = "CUDA device" if device == "cuda" else f"device {device}"
+        raise SeqtoolError(f"there is no {name} here; give --device cpu, or start no more processes than GPUs")
     return device
 
 

@@ -48,11 +48,12 @@ class Decoding:
         for cache in self.caches:
             cache.reorder(rows)
 
-    def select(self, sentences: Tensor) -> None:
+    def select(self, sentences: list[int]) -> None:
         """Keep only some sentences."""
-        self.memories = [memory.select(sentences) for memory in self.memories]
+        kept = torch.tensor(sentences)
+        self.memories = [memory.select(kept.to(self.first.device)) for memory in self.memories]
         for cache in self.caches:
-            cache.select(sentences, self.n_beams)
+            cache.select(kept, self.n_beams)
 
 
 class OpenSentences:

@@ -1,6 +1,6 @@
 """What every engine takes and gives: token ids in, ranked hypotheses out. Knows neither torch nor text."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,6 +8,9 @@ from seqtool.config import DecodeConfig
 from seqtool.errors import SeqtoolError
 
 USUAL_LENGTH_PENALTY = 1.0  # where neither the user nor validation chose one
+
+
+Progress = Callable[[Sequence[int]], None]  # is told which of the sources are done, as they are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +34,7 @@ class SearchOptions:
     banned: tuple[int, ...] = ()
     required: tuple[int, ...] = ()
     token_scores: bool = False
-    attention: bool = False
+    alignment: bool = False
 
     def __post_init__(self) -> None:
         for name, value, good in (
@@ -81,7 +84,7 @@ class TokenHypothesis:
     score: float  # what hypotheses are ranked by: log_prob over the length penalty
     log_prob: float  # sum of the log-probabilities of its tokens and of the end symbol
     token_scores: list[float] | None = None  # one log-probability a token, the end symbol's last
-    attention: list[list[float]] | None = None  # a row per target token over the source tokens, averaged over heads
+    alignment: list[int] | None = None  # for each target token the source token that it attends to most
 
 
 class Engine(Protocol):
@@ -102,6 +105,7 @@ class Engine(Protocol):
         sources: Sequence[Sequence[int]],
         options: SearchOptions,
         prefixes: Sequence[Sequence[int]] | None = None,
+        progress: Progress | None = None,
     ) -> list[list[TokenHypothesis]]:
         """Return for each source (ids without the end symbol) its n best hypotheses, best first.
 

@@ -121,8 +121,8 @@ def replaced_folder(folder: Path) -> Iterator[Path]:
     make_folder(folder.parent)
     workshop = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".tmp", dir=folder.parent))
     temporary, old = workshop / "new", workshop / "old"
-    temporary.mkdir()
     try:
+        temporary.mkdir()
         yield temporary
         for path in temporary.iterdir():
             with open(path, "rb") as file:
@@ -132,6 +132,9 @@ def replaced_folder(folder: Path) -> Iterator[Path]:
             os.rename(folder, old)
         os.rename(temporary, folder)
         sync_folder(folder.parent)
+    except OSError as error:
+        cause = error.strerror or error
+        raise SeqtoolError(f"{folder}: cannot be written ({cause}); make room or give another -o") from None
     finally:
         if old.exists() and not folder.exists():  # what was moved aside goes back where nothing took its place
             os.rename(old, folder)
@@ -180,7 +183,7 @@ def make_spec(config: ModelConfig, weights: Weights, tokenizers: TokenizerPair, 
         specs.TransformerDecoderSpec(
             config.decoder_layers,
             config.n_heads,
-            alignment_layer=config.decoder_layers - 1,  # the same as in TorchEngine.attention
+            alignment_layer=config.decoder_layers - 1,  # the same as in TorchEngine.attend
             alignment_heads=config.n_heads,
             **shared,
         ),

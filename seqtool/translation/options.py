@@ -10,7 +10,7 @@ from seqtool.errors import SeqtoolError, suggest
 from seqtool.translation.engine import Engine, SearchOptions
 
 ALWAYS_TOLD = ("beam", "length_penalty", "coverage_penalty", "max_length_ratio")
-NEVER_TOLD = ("n_best", "token_scores", "attention")  # they do not change the best translation
+NEVER_TOLD = ("n_best", "token_scores", "alignment")  # they do not change the best translation
 
 
 def make_options(config: DecodeConfig, target: Tokenizer, changes: Mapping[str, Any]) -> SearchOptions:
@@ -35,10 +35,18 @@ def check_together(options: SearchOptions, given: Mapping[str, Any]) -> None:
         raise SeqtoolError("--temperature, --top-k, --top-p and --seed shape random sampling; add --sample")
     if "diversity" in given and options.diverse_groups == 1:
         raise SeqtoolError("--diversity is how much groups avoid each other; add --diverse-groups")
-    for name in ("beam", "patience", "diverse_groups"):
+    names = {"beam": "--beam", "patience": "--patience", "diverse_groups": "--diverse-groups", "required": "--require"}
+    for name, option in names.items():
         if options.sample and name in given:
-            option = f"--{name.replace('_', '-')}"
             raise SeqtoolError(f"{option} is for a search, but --sample draws at random; leave out one of them")
+    n_required = len(options.required)
+    if n_required and options.diverse_groups > 1:
+        raise SeqtoolError("--require cannot be combined with --diverse-groups; leave out one of them")
+    if n_required >= options.beam:
+        raise SeqtoolError(
+            f"a beam of {options.beam} is too narrow to find good places for {n_required} required tokens; "
+            f"give --beam {n_required + 1} or more"
+        )
 
 
 def check_ids(options: SearchOptions, prefixes: Sequence[Sequence[int]]) -> int:
@@ -74,6 +82,8 @@ def describe_search(options: SearchOptions, engine: Engine) -> dict[str, Any]:
 
 def token_ids(words: Iterable[str | int], target: Tokenizer, name: str) -> tuple[int, ...]:
     """Return the token ids of words (each must be one token of the target vocabulary) or pass ids through."""
+    if isinstance(words, str):
+        raise SeqtoolError(f"'{name}' is a list of words; write {name}=[{words!r}]")
     ids: list[int] = []
     for word in words:
         if isinstance(word, int):

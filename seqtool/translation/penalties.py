@@ -9,11 +9,10 @@ def length_penalty(n_tokens: int, alpha: float) -> float:
     return math.pow((5 + n_tokens) / 6, alpha)
 
 
-def coverage_penalty(attention: Sequence[Sequence[float]], n_source: int, beta: float) -> float:
+def coverage_penalty(received: Sequence[float], beta: float) -> float:
     """Return what Wu et al. (2016) add to a score: beta times the logarithms of each source token's share, at most 1.
 
-    `attention` has a row per target token over the n_source source tokens. A source token that received nothing at
-    all, as from an empty translation, would count as minus infinity; it counts as if it had received a thousandth.
+    Its share is the attention that it received from all target tokens. A source token that received nothing at all,
+    as from an empty translation, would count as minus infinity; it counts as if it had received a thousandth.
     """
-    received = [sum(row[token] for row in attention) for token in range(n_source)]
     return beta * sum(math.log(min(max(amount, 1e-3), 1.0)) for amount in received)

@@ -1,6 +1,5 @@
 """What a translation is: its texts, best first, with scores, tokens and alignment."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,15 +68,6 @@ def _hypothesis_to_dict(hypothesis: Hypothesis) -> dict[str, Any]:
     return values
 
 
-def align(attention: Sequence[Sequence[float]], n_source: int) -> list[tuple[int, int]]:
-    """Pair each target token with the source token that it attends to most."""
-    pairs = []
-    for target, row in enumerate(attention):
-        weights = row[:n_source]
-        pairs.append((max(range(len(weights)), key=weights.__getitem__), target))
-    return pairs
-
-
 def join_hypotheses(
     ranked: list[list[Hypothesis]], source_lengths: list[int], search: SearchOptions
 ) -> list[Hypothesis]:
@@ -86,7 +76,7 @@ def join_hypotheses(
         return ranked[0]
     if not ranked:
         scores: list[float] | None = [] if search.token_scores else None
-        alignment: list[tuple[int, int]] | None = [] if search.attention else None
+        alignment: list[tuple[int, int]] | None = [] if search.alignment else None
         return [Hypothesis(text="", score=0.0, log_prob=0.0, tokens=[], token_scores=scores, alignment=alignment)]
     n_best = max(len(hypotheses) for hypotheses in ranked)
     rows = [[part[min(rank, len(part) - 1)] for part in ranked] for rank in range(n_best)]

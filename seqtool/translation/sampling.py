@@ -107,7 +107,7 @@ def sample(
             keep = sentences.drop(DROP_SHARE)
             if keep is not None:
                 kept = torch.tensor(keep, device=src.device)
-                decoding.select(kept)
+                decoding.select(keep)
                 samples.select(kept)
                 constraints.select(kept)
                 tokens = tokens.view(-1, N).index_select(0, kept).view(-1, 1)

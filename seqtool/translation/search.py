@@ -4,9 +4,10 @@ Legend: B sentences, G groups of beams a sentence, K beams a group, P beams befo
 R = B * G * K rows, V vocabulary, C candidates a group, L room for target tokens, T target tokens so far.
 
 A sentence ends when no open hypothesis can still become one of those asked for, or when beam * patience hypotheses
-have ended. Which other sentences are in the batch changes nothing, nor does how often the host looks.
+(rounded) have ended. Which other sentences are in the batch changes nothing, nor does how often the host looks.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -75,7 +76,7 @@ def beam_search(
                 return results
             keep = sentences.drop(DROP_SHARE)
             if keep is not None:
-                going = drop_others(torch.tensor(keep, device=src.device), going, decoding, beams, constraints)
+                going = drop_others(keep, going, decoding, beams, constraints)
         tokens = going.tokens.flatten()[:, None]  # (R, 1)
     advance(beams, decoding.log_probs(tokens)[:, -1], constraints, options, constraints.longest_limit)
     collect(results, beams.finished, sentences, [True] * len(sentences.places))
@@ -95,19 +96,23 @@ def start_beams(constraints: Constraints, options: SearchOptions) -> Beams:
 
 
 def n_needed(options: SearchOptions) -> int:
-    """Return how many finished hypotheses each group has to find; the coverage penalty ranks as many as the beam."""
+    """Return how many finished hypotheses each group has to find; the coverage penalty ranks as many as the beam.
+
+    Groups may find the same, so that each has to find all that are wanted, as far as its beams go.
+    """
     wanted = options.beam if options.coverage_penalty else options.n_best
-    return -(-wanted // options.diverse_groups)
+    return min(wanted, options.beam // options.diverse_groups)
 
 
 def n_enough(options: SearchOptions) -> float:
     """Return with how many ended hypotheses a group is done; what ends in later steps does not count."""
-    return max(n_needed(options), options.beam // options.diverse_groups * options.patience)
+    enough = options.beam // options.diverse_groups * options.patience
+    return max(n_needed(options), enough if math.isinf(enough) else math.floor(enough + 0.5))
 
 
 def n_kept(options: SearchOptions) -> int:
     """Return how many finished hypotheses each group keeps: the whole beam, so that there is a choice afterwards."""
-    return options.beam if options.diverse_groups == 1 else n_needed(options)
+    return options.beam // options.diverse_groups
 
 
 def advance(
@@ -191,13 +196,14 @@ def collect(
 
 
 def drop_others(
-    keep: Tensor, going: Candidates, decoding: Decoding, beams: Beams, constraints: Constraints
+    keep: list[int], going: Candidates, decoding: Decoding, beams: Beams, constraints: Constraints
 ) -> Candidates:
     """Go on with only some sentences."""
+    kept = torch.tensor(keep, device=going.tokens.device)
     decoding.select(keep)
-    beams.select(keep)
-    constraints.select(keep)
-    return Candidates(*(values.index_select(0, keep) for values in going))
+    beams.select(kept)
+    constraints.select(kept)
+    return Candidates(*(values.index_select(0, kept) for values in going))
 
 
 def select_finished(finished: Finished, sentences: Tensor) -> Finished:

@@ -168,6 +168,8 @@ def translate_blocks(
         if is_done or (is_mine is not None and not is_mine(index)):
             sink.skip(index, lines)
         else:
+            if progress:
+                progress.update(lines, 0.0)
             tell = partial(progress.update, lines) if progress else None
             sink.write(index, lines, worker.translate(lines, first, tell))
         if progress and is_done:

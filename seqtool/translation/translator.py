@@ -19,7 +19,7 @@ from seqtool.translation.engine import Engine, SearchOptions, TokenHypothesis
 from seqtool.translation.guard import choose
 from seqtool.translation.lines import name_lines
 from seqtool.translation.options import describe_search, make_options
-from seqtool.translation.results import Hypothesis, Translation, align, join_hypotheses
+from seqtool.translation.results import Hypothesis, Translation, join_hypotheses
 from seqtool.translation.splitting import split_text
 
 __all__ = ["Hypothesis", "Translation", "Translator", "clean_text"]
@@ -126,6 +126,8 @@ class Translator:
         """
         if isinstance(sources, str):
             raise SeqtoolError("translate() takes a list of texts, not one text; write translate([text])")
+        if isinstance(prefixes, str):
+            raise SeqtoolError("prefixes is a list of texts, one for each source; write prefixes=[text]")
         if prefixes is not None and len(prefixes) != len(sources):
             raise SeqtoolError(f"there are {len(sources)} sources but {len(prefixes)} prefixes; give one for each")
         search = self.make_options(**options)
@@ -240,12 +242,18 @@ class Translator:
         parts = sorted(parts, key=lambda part: (-len(part.ids), part))
         limit = engine.batch_tokens * max(BATCHES_AT_ONCE, engine.batches_at_once)
         found: dict[Part, list[TokenHypothesis]] = {}
+        total, done = sum(len(part.ids) + 1 for part in parts), 0
+
+        def count(rows: Sequence[int]) -> None:
+            nonlocal done
+            done += sum(len(batch[row].ids) + 1 for row in rows)
+            if progress:
+                progress(done / total)
+
         for batch in slices(parts, limit):
             prefixes = [part.prefix for part in batch] if any(part.prefix for part in batch) else None
-            ranked = engine.translate([part.ids for part in batch], search, prefixes)
+            ranked = engine.translate([part.ids for part in batch], search, prefixes, count)
             found.update(zip(batch, ranked, strict=True))
-            if progress:
-                progress(len(found) / len(parts))
         return found
 
     def _search_again(self, engine: Engine, found: dict[Part, list[TokenHypothesis]], search: SearchOptions) -> None:
@@ -274,7 +282,7 @@ class Translator:
             doubtful += best is None
             if best:
                 hypotheses = [hypotheses[best], *hypotheses[:best], *hypotheses[best + 1 :]]
-            ranked.append([self._to_text(part, hypothesis) for hypothesis in hypotheses[: search.n_best]])
+            ranked.append([self._to_text(hypothesis) for hypothesis in hypotheses[: search.n_best]])
         source_tokens = [piece for part in parts for piece in self.tokenizers.source.pieces(part.ids)]
         lengths = [len(part.ids) for part in parts]
         return Translation(
@@ -289,14 +297,14 @@ class Translator:
     def _is_empty(self, ids: Sequence[int]) -> bool:
         return not clean_text(self.tokenizers.target.decode(ids))
 
-    def _to_text(self, part: Part, found: TokenHypothesis) -> Hypothesis:
+    def _to_text(self, found: TokenHypothesis) -> Hypothesis:
         return Hypothesis(
             text=clean_text(self.tokenizers.target.decode(found.ids)),
             score=found.score,
             log_prob=found.log_prob,
             tokens=self.tokenizers.target.pieces(found.ids),
             token_scores=found.token_scores,
-            alignment=None if found.attention is None else align(found.attention, len(part.ids)),
+            alignment=None if found.alignment is None else [(src, tgt) for tgt, src in enumerate(found.alignment)],
         )
 
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from seqtool.cores import count_cores
 from seqtool.corpus.tokenizer import BOS, EOS, PAD, TokenizerPair
 from seqtool.errors import SeqtoolError
-from seqtool.translation.engine import SearchOptions, TokenHypothesis
+from seqtool.translation.engine import Progress, SearchOptions, TokenHypothesis
 from seqtool.translation.penalties import length_penalty
 
 BATCH_ROWS = 12  # sentences at once in one worker
@@ -74,10 +74,10 @@ def why_not_here(device: str, compute_type: str) -> str | None:
             f"ctranslate2 cannot be loaded ({error}); install it again with: pip install --force-reinstall ctranslate2"
         )
     kind, _, index = device.partition(":")
-    if kind == "cuda" and int(index or 0) >= n_gpus:
-        name = "CUDA device" if device == "cuda" else f"device {device}"
-        return f"ctranslate2 finds no {name} here; give --device cpu"
     kind = ("cuda" if n_gpus else "cpu") if kind == "auto" else kind
+    if kind == "cuda" and int(index or os.environ.get("LOCAL_RANK", "0")) >= n_gpus:
+        name = f"device {device}" if index else "CUDA device for each process" if n_gpus else "CUDA device"
+        return f"ctranslate2 finds no {name} here; give --device cpu" + (" or start fewer" if n_gpus else "")
     known = sorted(ctranslate2.get_supported_compute_types(kind))
     if compute_type not in ("default", "auto", *known):
         return f"ctranslate2 has no --compute-type {compute_type} on this {kind}; it has {', '.join(known)}"
@@ -152,6 +152,7 @@ class CTranslate2Engine:
         sources: Sequence[Sequence[int]],
         options: SearchOptions,
         prefixes: Sequence[Sequence[int]] | None = None,
+        progress: Progress | None = None,
     ) -> list[list[TokenHypothesis]]:
         """Return for each source (ids without the end symbol) its n best hypotheses, best first."""
         missing = self.unsupported(options, max(map(len, sources), default=0))
@@ -164,6 +165,8 @@ class CTranslate2Engine:
         odd: list[int] = []
         for row, hypotheses in self._search(sources, starts, options, range(len(sources)), options.banned):
             found[row] = hypotheses
+            if progress:
+                progress([row])
             if any(PAD in one.ids or BOS in one.ids for one in hypotheses):
                 odd.append(row)
         # To forbid tokens makes the others more probable, so these two, which no trained model writes, are forbidden
@@ -172,7 +175,7 @@ class CTranslate2Engine:
             found[row] = hypotheses
         self._score_again(sources, found)
         ranked = [rank(hypotheses, options) for hypotheses in found]
-        if options.attention or options.token_scores:
+        if options.alignment or options.token_scores:
             ranked = self._with_details(sources, [hypotheses[: options.n_best] for hypotheses in ranked], options)
         return ranked
 
@@ -194,13 +197,13 @@ class CTranslate2Engine:
                 scores[row] = list(result.result().log_probs)
         return scores
 
-    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[list[float]]]:
-        """Return for each pair what each target token's prediction attends to: a row per target token over the source.
+    def align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[int]]:
+        """Return for each pair the source token that the prediction of each target token attends to most.
 
         The targets are forced upon a greedy search. What a beam search of ctranslate2 (4.8) returns for the first token
         is the attention of another sentence of the batch.
         """
-        weights: list[list[list[float]]] = [[] for _ in sources]
+        strongest: list[list[int]] = [[] for _ in sources]
 
         def start(rows: list[int]) -> list[Any]:
             rows = self._filled(rows)
@@ -214,12 +217,13 @@ class CTranslate2Engine:
                 asynchronous=True,
             )
 
-        whole = [row for row, target in enumerate(targets) if target]
+        whole = [row for row, target in enumerate(targets) if target and sources[row]]
         for rows, results in self._run(start, batches(sources, targets, whole, self.batch_tokens)):
             for row, result in zip(rows, results, strict=False):
-                found = result.result().attention[0][: len(targets[row])]
-                weights[row] = [list(column[: len(sources[row])]) for column in found]
-        return weights
+                weights = result.result().attention[0][: len(targets[row])]
+                tokens = range(len(sources[row]))
+                strongest[row] = [max(tokens, key=of_token.__getitem__) for of_token in weights]
+        return strongest
 
     def _search(
         self,
@@ -304,8 +308,8 @@ class CTranslate2Engine:
     def _with_details(
         self, sources: Sequence[Sequence[int]], ranked: list[list[TokenHypothesis]], options: SearchOptions
     ) -> list[list[TokenHypothesis]]:
-        """Add the log-probability of every token, and attention, where they are asked for."""
-        for name, compute in (("token_scores", self.score), ("attention", self.attention)):
+        """Add the log-probability of every token, and the alignment, where they are asked for."""
+        for name, compute in (("token_scores", self.score), ("alignment", self.align)):
             if not getattr(options, name):
                 continue
             pairs = [(row, hypothesis) for row, hypotheses in enumerate(ranked) for hypothesis in hypotheses]

@@ -7,11 +7,11 @@ Legend: B sentences, R rows, S source length, T target length, H heads.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +28,7 @@ from seqtool.translation.batching import MIN_ROWS, pad_rows, padded_length, plan
 from seqtool.translation.beam_step import NOTHING, Finished
 from seqtool.translation.constraints import Constraints, length_limit
 from seqtool.translation.decoding import Decoding, OpenSentences
-from seqtool.translation.engine import SearchOptions, TokenHypothesis
+from seqtool.translation.engine import Progress, SearchOptions, TokenHypothesis
 from seqtool.translation.ensemble import check_same_tokens
 from seqtool.translation.penalties import coverage_penalty
 from seqtool.translation.sampling import random_table, sample
@@ -41,6 +41,16 @@ TORCH_TYPES = ("float32", "bfloat16", "float16")
 CPU_TOKENS = 4096  # source tokens in a batch of one CPU core, at most; larger ones are no quicker
 SCORED_AT_ONCE = 4096  # tokens whose log-probabilities over the vocabulary are held at once in scoring
 LOOK_EVERY = 4  # steps between looks at what is done, where a look makes the host wait for the device
+
+
+class Attention(NamedTuple):
+    """What the tokens of a translation attend to, by the mean over the heads of the last decoder layer.
+
+    That layer agrees best with the true alignments of the demo corpus. What the end symbols give and get is left out.
+    """
+
+    strongest: list[int]  # for each target token the source token that gets most of it
+    received: list[float]  # what each source token gets from all of them
 
 
 class TorchEngine:
@@ -96,6 +106,7 @@ class TorchEngine:
         sources: Sequence[Sequence[int]],
         options: SearchOptions,
         prefixes: Sequence[Sequence[int]] | None = None,
+        progress: Progress | None = None,
     ) -> list[list[TokenHypothesis]]:
         """Return for each source (ids without the end symbol) its n best hypotheses, best first."""
         starts = prefixes if prefixes is not None else [()] * len(sources)
@@ -105,10 +116,10 @@ class TorchEngine:
         def search(batch: list[int]) -> list[list[TokenHypothesis]]:
             return self._search([sources[row] for row in batch], [starts[row] for row in batch], options)
 
-        found = self._in_order(batches, self._run(search, batches), len(sources))
-        if (options.attention or options.token_scores) and not options.coverage_penalty:
+        found = self._in_order(batches, self._run(search, batches, progress), len(sources))
+        if (options.alignment or options.token_scores) and not options.coverage_penalty:
             found = [hypotheses[: options.n_best] for hypotheses in found]
-        if options.attention or options.coverage_penalty:
+        if options.alignment or options.coverage_penalty:
             found = self._with_attention(sources, found, options)
         return self._with_token_scores(sources, found) if options.token_scores else found
 
@@ -162,28 +173,23 @@ class TorchEngine:
     def _with_attention(
         self, sources: Sequence[Sequence[int]], found: list[list[TokenHypothesis]], options: SearchOptions
     ) -> list[list[TokenHypothesis]]:
-        """Add the attention of every hypothesis, and rank by the coverage penalty where there is one."""
+        """Add the alignment of every hypothesis, and rank by the coverage penalty where there is one."""
         flat = [(row, hypothesis) for row, hypotheses in enumerate(found) for hypothesis in hypotheses]
-        weights = self.attention([sources[row] for row, _ in flat], [hypothesis.ids for _, hypothesis in flat])
+        attention = self.attend([sources[row] for row, _ in flat], [hypothesis.ids for _, hypothesis in flat])
         ranked: list[list[TokenHypothesis]] = [[] for _ in found]
-        for (row, hypothesis), attention in zip(flat, weights, strict=True):
-            score = hypothesis.score + coverage_penalty(attention, len(sources[row]), options.coverage_penalty)
-            kept = attention if options.attention else None
-            ranked[row].append(replace(hypothesis, score=score, attention=kept))
+        for (row, hypothesis), (strongest, received) in zip(flat, attention, strict=True):
+            score = hypothesis.score + coverage_penalty(received, options.coverage_penalty)
+            ranked[row].append(replace(hypothesis, score=score, alignment=strongest if options.alignment else None))
         return [sorted(hypotheses, key=lambda one: -one.score)[: options.n_best] for hypotheses in ranked]
 
-    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[list[float]]]:
-        """Return for each pair what each target token's prediction attends to: a row per target token over the source.
+    def attend(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attention]:
+        """Return for each pair what the prediction of each target token attends to."""
 
-        It is the mean over the heads of the last decoder layer, which agrees best with the true alignments of the demo
-        corpus; what the end symbols give and get is left out.
-        """
-
-        def attend(batch: list[int]) -> list[list[list[float]]]:
+        def attend(batch: list[int]) -> list[Attention]:
             src, tgt_in, _ = self._pad_pairs([sources[row] for row in batch], [targets[row] for row in batch])
-            weights = torch.stack([read_attention(model, src, tgt_in) for model in self.models]).mean(0).tolist()
+            weights = torch.stack([read_attention(model, src, tgt_in) for model in self.models]).mean(0).cpu()
             pairs = zip(weights, batch, strict=True)
-            return [[row[: len(sources[i])] for row in rows[: len(targets[i])]] for rows, i in pairs]
+            return [summarise(rows[: len(targets[i]), : len(sources[i])]) for rows, i in pairs]
 
         batches = self._plan_pairs(sources, targets)
         return self._in_order(batches, self._run(attend, batches), len(sources))
@@ -213,18 +219,28 @@ class TorchEngine:
     def _pad(self, rows: Sequence[Sequence[int]]) -> Tensor:
         return pad_rows(rows, self.n_positions).to(self.device)
 
-    def _run(self, work: Callable[[list[int]], list[Result]], batches: list[list[int]]) -> list[list[Result]]:
+    def _run(
+        self, work: Callable[[list[int]], list[Result]], batches: list[list[int]], progress: Progress | None = None
+    ) -> list[list[Result]]:
         """Work on all batches, on a CPU in as many threads as there are cores, each computing by itself."""
 
         def guarded(batch: list[int]) -> list[Result]:
             with torch.inference_mode():
                 return work_or_halve(work, batch)
 
+        def gather(results: Iterable[list[Result]]) -> list[list[Result]]:
+            gathered = []
+            for batch, result in zip(batches, results, strict=True):
+                gathered.append(result)
+                if progress:
+                    progress(batch)
+            return gathered
+
         with evaluating(self.models):
             if not self.on_cpu:
-                return [guarded(batch) for batch in batches]
+                return gather(map(guarded, batches))
             with quick_turns(), single_threaded_workers(max(1, min(self.workers, len(batches)))) as pool:
-                return list(pool.map(guarded, batches))
+                return gather(pool.map(guarded, batches))
 
     @staticmethod
     def _in_order(batches: list[list[int]], results: list[list[Result]], n: int) -> list[Result]:
@@ -291,6 +307,12 @@ def read_attention(model: Seq2Seq, src: Tensor, tgt_in: Tensor) -> Tensor:
     layers: list[Tensor] = []
     model.decode(tgt_in, model.encode(src), attention=layers)
     return layers[-1].float().mean(1)
+
+
+def summarise(weights: Tensor) -> Attention:
+    """Turn the attention of target tokens to source tokens (T, S) into what is kept of it."""
+    strongest: list[int] = weights.argmax(1).tolist() if weights.shape[1] else []
+    return Attention(strongest, weights.sum(0).tolist())
 
 
 def count_positions(model: Seq2Seq) -> int:
