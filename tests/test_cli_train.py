@@ -25,9 +25,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory, corpus: list[str]) -> tuple[RunDir, str]:
     run = RunDir(tmp_path_factory.mktemp("trained") / "run")
-    done = run_to_end(
-        train_command(corpus, run.path, train_steps=30, train_validate_every=10, train_tensorboard="true")
-    )
+    settings = {"train_validate_every": 10, "train_tensorboard": "true", "decode_length_penalty": "auto"}
+    done = run_to_end(train_command(corpus, run.path, train_steps=30, **settings))
     return run, done.stderr
 
 
