@@ -168,7 +168,7 @@ def test_an_export_that_cannot_take_its_place_leaves_the_old_one(
         rename(old, new)
 
     monkeypatch.setattr(module.os, "rename", fail)
-    with pytest.raises(SeqtoolError, match="cannot be written .as planned."), module.replaced_folder(folder):
+    with pytest.raises(SeqtoolError, match=r"cannot be written \(as planned\)"), module.replaced_folder(folder):
         pass
     assert [path.name for path in folder.iterdir()] == ["seqtool.json"]
     assert list(tmp_path.iterdir()) == [folder]
