@@ -34,7 +34,9 @@ def check_picture(out: Path | None, resume: bool) -> None:
     if out.suffix.lower() != ".svg":
         raise SeqtoolError(f"{out}: attention is drawn as SVG; give --show-attention a name that ends in .svg, or -")
     if out.is_dir() or not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
-        raise SeqtoolError(f"{out}: cannot be written; give --show-attention a file in a folder that exists")
+        raise SeqtoolError(
+            f"{out}: cannot be written; give --show-attention a file in a folder that exists, to write to"
+        )
 
 
 def draw_attention(model: Path, first: FirstTranslation, out: Path) -> None:
