@@ -1,4 +1,4 @@
-"""What a checkpoint every 100 steps costs a run, for a model of 10 million parameters.
+"""What a checkpoint every 100 steps costs a run, for a model of 12 million parameters.
 
     python benchmarks/checkpoint_cost.py [--rounds 30] [--batch-tokens 1024]
 

@@ -38,18 +38,18 @@ class Contestant:
     """A program, and what was measured of it."""
 
     name: str
-    run: Callable[[], tuple[float, float]]  # seconds and peak megabytes
+    run: Callable[[], tuple[float, float]]  # seconds and peak mebibytes
     seconds: list[float] = field(default_factory=list)
-    megabytes: list[float] = field(default_factory=list)
+    mebibytes: list[float] = field(default_factory=list)
 
     def measure(self) -> None:
-        seconds, megabytes = self.run()
+        seconds, mebibytes = self.run()
         self.seconds.append(seconds)
-        self.megabytes.append(megabytes)
+        self.mebibytes.append(mebibytes)
 
 
 def run_program(command: list[str], **more: Any) -> tuple[str, float, float]:
-    """Run a program to its end; return its output, its seconds and its peak memory in megabytes."""
+    """Run a program to its end; return its output, its seconds and its peak memory in mebibytes."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **more)
     assert process.stdout is not None
@@ -66,8 +66,8 @@ def seqtool_runner(model: Path, source: Path, engine: str) -> Callable[[], tuple
     command = [sys.executable, "-m", "seqtool", "translate", "-m", str(model), "-i", str(source)]
 
     def run() -> tuple[float, float]:
-        _, seconds, megabytes = run_program([*command, "--engine", engine, "--beam", str(BEAM)])
-        return seconds, megabytes
+        _, seconds, mebibytes = run_program([*command, "--engine", engine, "--beam", str(BEAM)])
+        return seconds, mebibytes
 
     return run
 
@@ -77,16 +77,16 @@ def run_worker(python: Path, task: dict[str, Any]) -> tuple[str, float]:
 
     All work is done in workers: a program's peak memory counts that of the one which started it.
     """
-    output, _, megabytes = run_program([str(python), __file__, "--worker", json.dumps(task)])
-    return output, megabytes
+    output, _, mebibytes = run_program([str(python), __file__, "--worker", json.dumps(task)])
+    return output, mebibytes
 
 
 def worker_runner(python: Path, task: dict[str, Any]) -> Callable[[], tuple[float, float]]:
     """Return a run of a worker that prints the seconds of the part that counts."""
 
     def run() -> tuple[float, float]:
-        output, megabytes = run_worker(python, task)
-        return float(output.strip().splitlines()[-1]), megabytes
+        output, mebibytes = run_worker(python, task)
+        return float(output.strip().splitlines()[-1]), mebibytes
 
     return run
 
@@ -252,7 +252,7 @@ def read_size(task: dict[str, Any]) -> dict[str, int]:
 def show(contestants: list[Contestant], n_lines: int) -> None:
     speeds = [n_lines / statistics.median(contestant.seconds) for contestant in contestants]
     for contestant, speed in zip(contestants, speeds, strict=True):
-        print(f"{contestant.name:42} {speed:7.1f} sentences/s, peak {max(contestant.megabytes):6.0f} MB")
+        print(f"{contestant.name:42} {speed:7.1f} sentences/s, peak {max(contestant.mebibytes):6.0f} MiB")
     for name, first in (("(a) ctranslate2 engine / bare", 0), ("(b) torch engine / Hugging Face", 2)):
         if first + 1 < len(contestants):
             pairs = zip(contestants[first + 1].seconds, contestants[first].seconds, strict=True)

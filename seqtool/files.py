@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,31 @@ def open_whole(path: Path) -> Iterator[BinaryIO]:
             temporary.unlink()
         raise
     sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def locked(path: Path, busy: str, patience: float = 0.0) -> Iterator[None]:
+    """Hold the lock of a folder, or of a file made for it; raise with the message `busy` where another holds it on.
+
+    The lock ends with the process, however that ends. A file system without locks does without.
+    """
+    import fcntl
+
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_CREAT | os.O_RDWR)
+    deadline = time.monotonic() + patience
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= deadline:
+                        raise SeqtoolError(busy) from None
+                    time.sleep(0.1)
+        yield
+    finally:
+        os.close(handle)
 
 
 def write_whole(path: Path, content: bytes | str) -> None:
@@ -135,7 +161,8 @@ class RunDir:
 
     def checkpoint_folders(self) -> list[Path]:
         """Return the run's checkpoints that were written to their end, oldest first."""
-        return sorted(path for path in self.checkpoints.glob("step-*") if path.suffix != ".tmp" and path.is_dir())
+        folders = self.checkpoints.glob("step-*")
+        return sorted(path for path in folders if path.name.removeprefix("step-").isdecimal() and path.is_dir())
 
     def require_model(self) -> "RunDir":
         """Return self, or raise if this is not a folder that can translate."""

@@ -35,7 +35,7 @@ def make_request(*corpora: Corpus, **changes: object) -> PrepareRequest:
 
 def texts_of(prepared: PreparedCorpus, tokenizers: TokenizerPair) -> list[tuple[str, str]]:
     return [
-        (tokenizers.source.decode(prepared.src(i)), tokenizers.target.decode(prepared.tgt(i)))
+        (tokenizers.source.decode(prepared.source[i]), tokenizers.target.decode(prepared.target[i]))
         for i in range(len(prepared))
     ]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from command_line import run_text
 from safetensors.torch import load_file, save_file
 from tiny_run import make_run
 
@@ -17,11 +18,6 @@ from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir, sha256_of
 from seqtool.translation.average import average
 from seqtool.translation.translator import Translator
-
-
-def seqtool(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "seqtool", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
 def make_checkpoints(run: RunDir, n: int) -> list[Path]:
@@ -127,13 +123,13 @@ def make_copy(run: RunDir, folder: Path) -> RunDir:
 
 
 def test_average_from_the_command_line(run, tmp_path):
-    done = seqtool("average", "-o", tmp_path / "mean", run.path, run.path)
+    done = run_text("average", "-o", tmp_path / "mean", run.path, run.path)
     assert (done.returncode, done.stdout) == (0, "")
     assert "averaged 2 checkpoints" in done.stderr
-    again = seqtool("average", "-o", tmp_path / "mean", run.path)
+    again = run_text("average", "-o", tmp_path / "mean", run.path)
     assert again.returncode == 1
     assert "holds a model already" in again.stderr
-    assert seqtool("average", "-o", tmp_path / "none").returncode == 2
+    assert run_text("average", "-o", tmp_path / "none").returncode == 2
 
 
 def test_score_prints_a_log_probability_a_line(run, tmp_path):
@@ -143,22 +139,22 @@ def test_score_prints_a_log_probability_a_line(run, tmp_path):
     tgt.write_text("\n".join(line for _, line in lines), encoding="utf-8", newline="")  # no final newline
     translator = Translator.load(run.path, engine="torch")
     expected = translator.score([line for line, _ in lines], [line for _, line in lines])
-    plain = seqtool("score", "-m", run.path, src, tgt, "--engine", "torch")
+    plain = run_text("score", "-m", run.path, src, tgt, "--engine", "torch")
     assert plain.returncode == 0, plain.stderr
     assert [float(line) for line in plain.stdout.splitlines()] == pytest.approx(
         [math.fsum(scores) for scores in expected], abs=1e-5
     )
-    normal = seqtool("score", "-m", run.path, src, tgt, "--engine", "torch", "--normalize")
+    normal = run_text("score", "-m", run.path, src, tgt, "--engine", "torch", "--normalize")
     assert [float(line) for line in normal.stdout.splitlines()] == pytest.approx(
         [math.fsum(scores) / len(scores) for scores in expected], abs=1e-5
     )
     objects = [
         json.loads(line)
-        for line in seqtool("score", "-m", run.path, src, tgt, "--engine", "torch", "--json").stdout.split("\n")[:-1]
+        for line in run_text("score", "-m", run.path, src, tgt, "--engine", "torch", "--json").stdout.split("\n")[:-1]
     ]
     assert [one["token_scores"] for one in objects] == expected
     assert all(len(one["tokens"]) + 1 == len(one["token_scores"]) for one in objects)
-    done = seqtool("score", "-m", run.path, src, tgt, "--engine", "torch", "--json", "--normalize")
+    done = run_text("score", "-m", run.path, src, tgt, "--engine", "torch", "--json", "--normalize")
     both = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
     assert [one["log_prob"] for one in both] == [one["log_prob"] for one in objects]
     assert both[0]["log_prob_per_token"] == pytest.approx(both[0]["log_prob"] / len(both[0]["token_scores"]))
@@ -168,7 +164,7 @@ def test_score_names_lines_by_their_number(run, tmp_path):
     src, tgt = tmp_path / "src", tmp_path / "tgt"
     src.write_bytes(b"a man\nb\xff\nshe\n\xc3\n")
     tgt.write_bytes(b"ein Mann\nzwei\nsie \xff\nzwei\n")
-    done = seqtool("score", "-m", run.path, src, tgt)
+    done = run_text("score", "-m", run.path, src, tgt)
     assert (done.returncode, done.stdout.count("\n")) == (0, 4)
     assert done.stderr == (
         f"seqtool: {src}: lines 2, 4: not valid UTF-8; the bad bytes were read as U+FFFD\n"
@@ -176,7 +172,7 @@ def test_score_names_lines_by_their_number(run, tmp_path):
     )
     learned = make_run(tmp_path / "learned", positions="learned", max_positions=40, max_tokens=30)
     tgt.write_text("ein Mann\n\nsie\n" + "zwei Hunde " * 60)
-    done = seqtool("score", "-m", learned.path, src, tgt)
+    done = run_text("score", "-m", learned.path, src, tgt)
     assert done.returncode == 1
     assert "line 4: longer than the 39 tokens that the torch engine takes" in done.stderr
 
@@ -206,9 +202,9 @@ def test_a_full_disk_behind_scores_is_one_message(run, tmp_path):
 def test_score_refuses_files_of_different_length(run, tmp_path):
     (tmp_path / "src").write_text("a\nb\n")
     (tmp_path / "tgt").write_text("a\n")
-    done = seqtool("score", "-m", run.path, tmp_path / "src", tmp_path / "tgt")
+    done = run_text("score", "-m", run.path, tmp_path / "src", tmp_path / "tgt")
     assert (done.returncode, done.stdout) == (1, "")
     assert "has 2 lines but" in done.stderr
-    missing = seqtool("score", "-m", run.path, tmp_path / "src", tmp_path / "none")
+    missing = run_text("score", "-m", run.path, tmp_path / "src", tmp_path / "none")
     assert missing.returncode == 1
     assert "no such file" in missing.stderr

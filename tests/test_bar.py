@@ -3,8 +3,9 @@
 import pytest
 
 from seqtool.cli import bar as module
-from seqtool.cli.bar import ProgressBar, format_seconds
+from seqtool.cli.bar import ProgressBar
 from seqtool.cli.translate import note_beside
+from seqtool.durations import format_seconds
 
 BLOCK = [b"x" * 9] * 5  # 50 bytes with the line breaks
 
@@ -21,7 +22,7 @@ def test_share_speed_and_time_left(clock: list[float], capsys: pytest.CaptureFix
     bar = ProgressBar(200)
     clock[0] += 10
     bar.update(BLOCK, 1.0)
-    assert "25%  5 lines  0 lines/s  0:30 left" in capsys.readouterr().err
+    assert "25%  5 lines  0 lines/s  30 s left" in capsys.readouterr().err
     clock[0] += 0.05  # too soon to be shown again
     bar.update(BLOCK, 0.5)
     assert capsys.readouterr().err == ""
@@ -44,7 +45,7 @@ def test_what_an_earlier_run_did_is_no_work(clock: list[float], capsys: pytest.C
     clock[0] += 4
     bar.update(BLOCK, 1.0)
     # By hand: 50 bytes in 4 seconds, 50 to go; three blocks of five lines are done, one of them in this run.
-    assert "75%  15 lines  1 lines/s  0:04 left" in capsys.readouterr().err
+    assert "75%  15 lines  1 lines/s  4 s left" in capsys.readouterr().err
 
 
 def test_the_size_need_not_be_known(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,4 +69,4 @@ def test_a_note_does_not_garble_the_bar(clock: list[float], capsys: pytest.Captu
 
 
 def test_times_are_short() -> None:
-    assert [format_seconds(value) for value in (5.4, 754, 5025)] == ["0:05", "12:34", "1:23:45"]
+    assert [format_seconds(value) for value in (5.4, 754, 5025)] == ["5 s", "12:34", "1:23:45"]

@@ -136,7 +136,6 @@ def test_a_worker_without_rows_gets_a_well_formed_batch() -> None:
     assert len(batch) == 0
     assert batch.src.shape == batch.tgt_in.shape == batch.tgt_out.shape == (0, 1)
     assert batch.n_tgt_tokens == 4
-    assert [len(part) for part in batch.split(10)] == [0]
 
 
 def test_epochs_and_seeds_differ_and_repeat() -> None:
@@ -190,20 +189,6 @@ def test_a_corpus_without_pairs_is_an_error() -> None:
     empty = TokenArray.from_rows([])
     with pytest.raises(SeqtoolError, match="no pairs left"):
         BatchPlan(empty.lengths, empty.lengths, 100, 1)
-
-
-def test_a_batch_splits_into_smaller_ones_with_the_same_rows() -> None:
-    corpus = varied_corpus(100)
-    batch = make_batch(corpus, make_plan(corpus, 500).epoch(0), 0, 0)
-    parts = batch.split(80)
-    assert len(parts) > 1
-    assert np.concatenate([part.pairs for part in parts]).tolist() == batch.pairs.tolist()
-    for part in parts:
-        assert part.src.size <= 80
-        assert part.tgt_out.size <= 80
-        assert part.n_tgt_tokens == batch.n_tgt_tokens
-    assert sum(int((part.tgt_out != PAD).sum()) for part in parts) == batch.n_tgt_tokens
-    assert [len(part) for part in batch.split(1)] == [1] * len(batch)
 
 
 @pytest.mark.skipif(not (DATA / "multi30k").is_dir(), reason="Multi30k is not at hand")

@@ -4,11 +4,12 @@ import io
 
 import numpy as np
 import pytest
+from cleaner import Cleaner
 from planted_corpus import PLANTED, make_pairs, write_corpus, write_planted
 
 from seqtool.config import CleanConfig
 from seqtool.corpus.checking import FINDINGS, check_corpus
-from seqtool.corpus.cleaning import RULES, Cleaner
+from seqtool.corpus.cleaning import RULES
 from seqtool.corpus.reading import Corpus, PairBlock, read_blocks
 from seqtool.corpus.scripts import find_scripts, script_table
 

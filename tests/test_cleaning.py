@@ -1,18 +1,17 @@
 """Each rule of cleaning, and the measures that the rules go by."""
 
-import pickle
 import re
 from collections import Counter
 
 import numpy as np
 import pytest
+from cleaner import Cleaner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqtool.config import CleanConfig
 from seqtool.corpus.cleaning import (
     RULES,
-    Cleaner,
     CleaningRules,
     Deduplicator,
     OverlapHashes,
@@ -170,12 +169,9 @@ def test_the_size_of_blocks_changes_no_verdict(pairs, size):
     assert parts.dropped == whole.dropped == Counter(RULES[rule] for rule in expected if rule < len(RULES))
 
 
-def test_the_rules_work_in_another_process_and_the_deduplicator_in_this_one():
-    rules = pickle.loads(
-        pickle.dumps(CleaningRules(CONFIG, OverlapHashes(np.zeros(0, np.uint64), np.zeros(0, np.uint64))))
-    )
-    block = pickle.loads(pickle.dumps(PairBlock.from_pairs([GOOD, (b"", b""), GOOD])))
-    verdicts = pickle.loads(pickle.dumps(rules.judge(block)))
+def test_the_rules_look_at_a_pair_by_itself_and_the_deduplicator_at_all():
+    rules = CleaningRules(CONFIG, OverlapHashes(np.zeros(0, np.uint64), np.zeros(0, np.uint64)))
+    verdicts = rules.judge(PairBlock.from_pairs([GOOD, (b"", b""), GOOD]))
     assert verdicts.counts() == {"empty": 1}
     Deduplicator(CONFIG).mark(verdicts)
     assert verdicts.counts() == {"empty": 1, "duplicate": 1}

@@ -1,6 +1,5 @@
 """The command line as a whole: it starts quickly, explains itself, and turns mistakes into one clear message."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +74,17 @@ def test_print_config_gives_a_configuration_that_prints_itself(tmp_path: Path) -
     assert b'norm = "post"' in first
     again = run_seqtool("train", "--preset", "big", "--config", tmp_path / "run.toml", "--print-config").stdout
     assert again == first
+
+
+def test_print_config_says_what_the_settings_are_for(tmp_path: Path) -> None:
+    (tmp_path / "c.tsv").write_text("a b\tc d\n" * 70)
+    for arguments, title in (
+        ([], b"# the settings of the demo;"),
+        ([tmp_path / "c.tsv"], b"# preset auto, for 70 pairs\n"),
+    ):
+        printed = run_seqtool("train", *arguments, "--print-config").stdout
+        assert printed.startswith(title)
+        assert b"[model]" in printed
 
 
 MISTAKES = (
@@ -166,6 +176,6 @@ def test_an_unwritable_folder_is_named(tmp_path: Path, corpus: tuple[Path, Path]
 
 
 def test_debugging_shows_where_an_error_came_from() -> None:
-    done = run_seqtool("train", "--set", "nonsense", env={**os.environ, "SEQTOOL_DEBUG": "1"})
+    done = run_seqtool("train", "--set", "nonsense", env={"SEQTOOL_DEBUG": "1"})
     assert done.returncode == 1
     assert b"Traceback" in done.stderr

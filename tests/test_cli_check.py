@@ -2,18 +2,14 @@
 
 import gzip
 import json
-import subprocess
-import sys
 
 import pytest
+from command_line import run_text
 from planted_corpus import PLANTED, make_pairs, write_corpus, write_planted
 
 
-def run(*arguments, cwd=None, environment=None):
-    command = [sys.executable, "-m", "seqtool", "check", *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, encoding="utf-8", cwd=cwd, env=environment, timeout=60
-    )
+def run(*arguments, cwd=None):
+    return run_text("check", *arguments, cwd=cwd)
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from command_line import run_text
 from synthetic_run import make_pairs, make_run
 
 from seqtool import __version__
@@ -23,8 +24,7 @@ OTHER = ["Das Haus ist.", "Ich sehe.", "Er regnet.", "Ja!", "Nein nein nein nein
 
 
 def run_eval(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "seqtool", "eval", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+    return run_text("eval", *arguments, env=environment)
 
 
 def run_sacrebleu(*arguments: object) -> str:
@@ -249,6 +249,28 @@ def test_a_model_is_scored_as_its_own_translation_and_the_decoding_is_recorded(m
     assert recorded[-1]["decoding"] == decoding
     run_eval(*arguments, "--record")
     assert model.read_manifest()["scores"] == recorded  # the same again takes its own place
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "ref").write_text("".join(tgt.upper() + "\n" for _, tgt in pairs), encoding="utf-8")
+    run_eval("-m", model.path, source, other / "ref", *arguments[4:], "--record")
+    assert len(model.read_manifest()["scores"]) == len(recorded) + 4  # another set of the same name has its own
+
+
+def test_scores_are_shown_even_where_a_file_cannot_be_written(folder: Path) -> None:
+    found = run_eval("--hyp", folder / "hyp", folder / "ref", "--output", "/dev/full")
+    assert found.returncode == 1
+    assert found.stdout.startswith("BLEU|")
+    assert "No space left on device; check the path" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_sentence_scores_come_with_their_signatures(folder: Path) -> None:
+    found = run_eval("--hyp", folder / "hyp", folder / "ref", "--worst", "1", "--metrics", "bleu")
+    assert "worst lines by sentence chrF|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:" in found.stdout
+    found = run_eval("--hyp", folder / "hyp", folder / "ref", folder / "other", "--worst", "1", "--json")
+    signatures = json.loads(found.stdout)["sentence_signatures"]
+    assert signatures["chrf"].startswith("nrefs:2|case:mixed|eff:yes|nc:6")
+    assert signatures["bleu"].startswith("nrefs:2|case:mixed|eff:yes|tok:13a")
 
 
 def test_a_model_is_compared_with_a_translation_given_its_source(model: RunDir, folder: Path) -> None:

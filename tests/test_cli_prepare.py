@@ -6,16 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import run_text
 from killed_preparation import kill_and_compare, write_corpus
 
 from seqtool.corpus.prepared import PreparedCorpus
-
-ROOT = Path(__file__).parents[1]
-
-
-def seqtool(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "seqtool", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+from seqtool.corpus.reading import parse_corpus
+from seqtool.corpus.run_corpus import count_known_pairs
+from seqtool.files import RunDir
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +28,7 @@ def test_three_kills_change_no_byte(tmp_path: Path) -> None:
 
 def test_it_prepares_says_what_it_did_and_does_it_once(corpus: Path, tmp_path: Path) -> None:
     out, dropped = tmp_path / "run", tmp_path / "dropped.tsv"
-    done = seqtool("prepare", corpus, "-o", out, "--dropped", dropped, "--set", "data.held_out=20")
+    done = run_text("prepare", corpus, "-o", out, "--dropped", dropped, "--set", "data.held_out=20")
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     assert "pairs are for training; dropped: " in done.stderr
@@ -40,7 +37,7 @@ def test_it_prepares_says_what_it_did_and_does_it_once(corpus: Path, tmp_path: P
     prepared = PreparedCorpus.open(out / "prepared")
     assert (prepared.n_read, len(prepared)) == (600, 600 - 11 - 20)
     assert len(dropped.read_text().split("\n")) - 1 == 31
-    again = seqtool("prepare", corpus, "-o", out, "--set", "data.held_out=20")
+    again = run_text("prepare", corpus, "-o", out, "--set", "data.held_out=20")
     assert "prepared already and has not changed" in again.stderr
 
 
@@ -50,7 +47,7 @@ def test_a_validation_set_and_a_second_corpus_can_be_given(corpus: Path, tmp_pat
     (tmp_path / "a.en").write_text("one more here\n")
     (tmp_path / "a.de").write_text("noch eins hier\n")
     more = f"{tmp_path / 'a.en'},{tmp_path / 'a.de'}@2.5"
-    done = seqtool("prepare", corpus, "-o", tmp_path / "run", "--valid", tmp_path / "valid.tsv", "--corpus", more)
+    done = run_text("prepare", corpus, "-o", tmp_path / "run", "--valid", tmp_path / "valid.tsv", "--corpus", more)
     assert done.returncode == 0, done.stderr
     assert "overlap 1" in done.stderr
     prepared = PreparedCorpus.open(tmp_path / "run" / "prepared")
@@ -60,8 +57,8 @@ def test_a_validation_set_and_a_second_corpus_can_be_given(corpus: Path, tmp_pat
 
 def test_a_tokenizer_of_one_s_own_can_be_given(corpus: Path, tmp_path: Path) -> None:
     model = tmp_path / "t.model"
-    assert seqtool("tokenizer", "train", corpus, "--vocab-size", 700, "-o", model).returncode == 0
-    done = seqtool("prepare", corpus, "-o", tmp_path / "run", "--tokenizer", model)
+    assert run_text("tokenizer", "train", corpus, "--vocab-size", 700, "-o", model).returncode == 0
+    done = run_text("prepare", corpus, "-o", tmp_path / "run", "--tokenizer", model)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run" / "tokenizer.model").read_bytes() == model.read_bytes()
 
@@ -86,13 +83,7 @@ def test_a_tokenizer_of_one_s_own_can_be_given(corpus: Path, tmp_path: Path) -> 
 def test_what_is_wrong_is_named(corpus: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
     (tmp_path / "c.tsv").write_bytes(corpus.read_bytes())
     (tmp_path / "latin.tsv").write_bytes("Häuser\tx\n".encode("latin-1") * 20)
-    done = subprocess.run(
-        [sys.executable, "-m", "seqtool", "prepare", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+    done = run_text("prepare", *arguments, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -106,7 +97,33 @@ def test_a_full_disk_is_named(corpus: Path, tmp_path: Path) -> None:
         "resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000));"
         f"sys.argv = ['seqtool', 'prepare', {str(corpus)!r}, '-o', {str(tmp_path / 'run')!r}]; main()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 1, done.stderr
     assert "cannot be written" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_pipe_is_refused_since_it_can_be_read_only_once(corpus: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for command in ("prepare", "train"):
+        for pipe in (("--against", tmp_path / "pipe"), ("--corpus", tmp_path / "pipe")):
+            done = run_text(command, corpus, "-o", tmp_path / "run", *pipe)
+            assert done.returncode == 1
+            assert "pipe: a pipe can be read only once" in done.stderr
+    assert not (tmp_path / "run" / "prepared").exists()
+
+
+def test_columns_that_are_not_used_are_told(tmp_path: Path) -> None:
+    (tmp_path / "c.tsv").write_text("".join(f"id {i}\tsentence {i}\tSatz {i}\n" for i in range(200)))
+    done = run_text("prepare", tmp_path / "c.tsv", "-o", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert "200 lines have more than two columns; the first is the source" in done.stderr
+
+
+def test_the_pairs_of_the_corpora_at_hand_are_counted_and_no_others(corpus: Path, tmp_path: Path) -> None:
+    write_corpus(tmp_path / "more.tsv", 100)
+    run = RunDir(tmp_path / "run")
+    both = [parse_corpus([corpus]), parse_corpus([tmp_path / "more.tsv"])]
+    assert run_text("prepare", corpus, "--corpus", tmp_path / "more.tsv", "-o", run.path).returncode == 0
+    assert count_known_pairs(run, both) == 700
+    assert count_known_pairs(run, both[:1]) == 600

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 import sentencepiece
+from command_line import run_seqtool
 
-ROOT = Path(__file__).parents[1]
 TEXT = b"A small house stands near the river.\nEin kleines Haus steht am Flu\xc3\x9f.\n" * 5
 
 
 def seqtool(*arguments: object, text: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "seqtool", "tokenizer", *map(str, arguments)]
-    return subprocess.run(command, input=text, capture_output=True, cwd=ROOT)
+    return run_seqtool("tokenizer", *arguments, stdin=text)
 
 
 @pytest.fixture(scope="module")
@@ -77,19 +76,19 @@ def test_invalid_bytes_are_reported_by_line_number(model: Path) -> None:
         (["train", "-o", "unused.model"], b"", "no text to train a tokenizer on"),
     ],
 )
-def test_what_is_wrong_is_named(model: Path, arguments: list[str], text: bytes, message: str) -> None:
+def test_what_is_wrong_is_named(model: Path, tmp_path: Path, arguments: list[str], text: bytes, message: str) -> None:
     if arguments[0] == "decode":
         arguments = [*arguments, "-m", str(model)]
-    done = seqtool(*arguments, text=text)
+    done = run_seqtool("tokenizer", *arguments, stdin=text, cwd=tmp_path)
     assert done.returncode == 1
     assert message in done.stderr.decode()
     assert b"Traceback" not in done.stderr
-    assert not (ROOT / "unused.model").exists()
+    assert not (tmp_path / "unused.model").exists()
 
 
 def test_each_line_is_answered_as_it_comes(model: Path) -> None:
     command = [sys.executable, "-m", "seqtool", "tokenizer", "encode", "-m", str(model)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(b"house\n")

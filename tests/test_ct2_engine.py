@@ -1,5 +1,6 @@
 """The ctranslate2 engine gives what the torch engine gives, and the same for a line in any company."""
 
+import os
 import random
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from seqtool.translation.engines.ct2_engine import CTranslate2Engine, batches
 from seqtool.translation.export import export_ctranslate2
 from seqtool.translation.translator import Translator
 
-pytest.importorskip("ctranslate2")
+ctranslate2 = pytest.importorskip("ctranslate2")
 
 
 @pytest.fixture(scope="module")
@@ -197,20 +198,21 @@ def test_pairs_longer_than_its_table_are_scored_by_torch(run: RunDir) -> None:
         Translator.load(run.path, engine="ctranslate2").score(sources, targets)
 
 
-def test_what_the_machine_lacks_is_named(run: RunDir) -> None:
-    import ctranslate2
+@pytest.mark.skipif(ctranslate2.get_cuda_device_count() > 0, reason="there is a GPU")
+def test_a_device_that_is_not_there_is_named(run: RunDir) -> None:
+    with pytest.raises(SeqtoolError, match="ctranslate2 finds no CUDA device here; give --device cpu"):
+        Translator.load(run.path, engine="ctranslate2", device="cuda")
 
-    if not ctranslate2.get_cuda_device_count():
-        with pytest.raises(SeqtoolError, match="ctranslate2 finds no CUDA device here; give --device cpu"):
-            Translator.load(run.path, engine="ctranslate2", device="cuda")
-    if "float16" not in ctranslate2.get_supported_compute_types("cpu"):
-        lacks = "ctranslate2 has no --compute-type float16 on this cpu; it has float32, int"
-        with pytest.raises(SeqtoolError, match=lacks):
-            Translator.load(run.path, engine="ctranslate2", device="cpu", compute_type="float16")
-        notes: list[str] = []
-        engine = Translator.load(run.path, device="cpu", compute_type="float16", notify=notes.append).engine
-        assert (engine.name, engine.compute_type) == ("torch", "float16")
-        assert lacks in notes[0]
+
+@pytest.mark.skipif("float16" in ctranslate2.get_supported_compute_types("cpu"), reason="the CPU has float16")
+def test_a_type_of_numbers_that_the_processor_lacks_is_named(run: RunDir) -> None:
+    lacks = "ctranslate2 has no --compute-type float16 on this cpu; it has float32, int"
+    with pytest.raises(SeqtoolError, match=lacks):
+        Translator.load(run.path, engine="ctranslate2", device="cpu", compute_type="float16")
+    notes: list[str] = []
+    engine = Translator.load(run.path, device="cpu", compute_type="float16", notify=notes.append).engine
+    assert (engine.name, engine.compute_type) == ("torch", "float16")
+    assert lacks in notes[0]
 
 
 def test_a_type_of_numbers_that_only_one_engine_has_is_no_secret(run: RunDir) -> None:
@@ -240,6 +242,23 @@ def test_weights_that_were_replaced_under_an_old_manifest_are_noticed(tmp_path: 
     export_ctranslate2(run, "int8", check=False)
     run.weights.write_bytes(other.weights.read_bytes())
     assert Translator.load(run.path).engine.name == "torch"
+    run.manifest.touch()  # as a new score in it would
+    assert Translator.load(run.path).engine.name == "torch"
+    os.utime(run.weights, ns=(1, 1))  # as a copy that keeps the time of the original
+    assert Translator.load(run.path).engine.name == "torch"
+
+
+def test_an_export_is_used_with_a_copy_of_its_weights(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    export_ctranslate2(run, "int8", check=False)
+    os.utime(run.weights, ns=(1, 1))
+    assert Translator.load(run.path).engine.name == "ctranslate2"
+
+
+def test_patience_with_a_beam_of_one_is_left_to_torch(run: RunDir) -> None:
+    translator = Translator.load(run.path)
+    assert translator.engine_for(translator.make_options(beam=1)).name == "ctranslate2"
+    assert translator.engine_for(translator.make_options(beam=1, patience=2.0)).name == "torch"
 
 
 def test_a_library_that_does_not_load_is_an_obstacle_and_no_crash(

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from seqtool.evaluation.diagnosis import (
     bucket_by_length,
-    count_repeats,
     find_faults,
     has_loop,
     length_unit,
@@ -13,6 +12,7 @@ from seqtool.evaluation.diagnosis import (
     worst_rows,
 )
 from seqtool.evaluation.metrics import SentenceScore, score_corpus
+from seqtool.translation.guard import longest_run
 
 
 def test_empty_looping_short_and_copied_outputs_are_found() -> None:
@@ -40,7 +40,7 @@ def test_loops_of_words_phrases_and_letters() -> None:
 
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=4), st.integers(1, 6))
 def test_repeats_of_a_unit_are_counted(unit: list[str], times: int) -> None:
-    assert count_repeats(unit * times, len(unit)) >= times
+    assert longest_run(unit * times, len(unit)) >= times
 
 
 def test_buckets_hold_every_line_once_and_score_as_their_lines_do() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqtool.errors import SeqtoolError
 from seqtool.translation import lines as module
 from seqtool.translation.lines import decode_line, file_blocks, live_blocks, name_lines
 
@@ -41,6 +42,14 @@ def test_only_a_newline_ends_a_line() -> None:
 
 def test_a_byte_order_mark_is_no_part_of_the_first_line() -> None:
     assert flat(file_blocks([b"\xef", b"\xbb\xbfa\n\xef\xbb\xbfb\n"])) == [b"a", b"\xef\xbb\xbfb"]
+
+
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_LINE_BYTES", 1 << 20)
+    pieces = (piece for piece in [b"a\nb\n", *[b"x" * 100_000] * 100])
+    with pytest.raises(SeqtoolError, match="line 3 is longer than 1 MiB"):
+        list(file_blocks(pieces))
+    assert sum(1 for _ in pieces) > 80
 
 
 def test_blocks_are_bounded_and_the_same_for_any_pieces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,6 @@ def test_every_clean_pair_is_there_in_order(tokenizers: TokenizerPair, tmp_path:
     assert prepared.source.tokens.dtype == np.uint16
     assert prepared.parts == [Part(0, 200, 1.0)]
     assert prepared.held_out == []
-    assert prepared.damaged_files() == []
 
 
 def test_dropped_pairs_are_counted_and_written_with_their_rule(tokenizers: TokenizerPair, tmp_path: Path) -> None:
@@ -173,15 +172,23 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tokenizers: TokenizerPa
     assert not (tmp_path / "prepared").exists()
 
 
+def test_white_space_around_a_line_is_read_as_translation_reads_it(tokenizers: TokenizerPair, tmp_path: Path) -> None:
+    (tmp_path / "a.en").write_text("  Anna sees a house. \nBoris\tbuys two trees.\u3000\n", encoding="utf-8")
+    (tmp_path / "a.de").write_text("Anna sieht ein Haus. \n Boris kauft zwei B\u00e4ume.\n", encoding="utf-8")
+    corpus = parse_corpus([tmp_path / "a.en", tmp_path / "a.de"])
+    prepared = prepare_corpus(make_request(corpus), tokenizers, tmp_path / "prepared")
+    assert texts_of(prepared, tokenizers) == [
+        ("Anna sees a house.", "Anna sieht ein Haus."),
+        ("Boris buys two trees.", "Boris kauft zwei B\u00e4ume."),
+    ]
+
+
 def test_damage_is_noticed(tokenizers: TokenizerPair, tmp_path: Path) -> None:
     out = tmp_path / "prepared"
     with pytest.raises(SeqtoolError, match="no prepared corpus"):
         PreparedCorpus.open(out)
-    prepared = prepare_corpus(make_request(write_tsv(tmp_path / "a.tsv", make_pairs(50))), tokenizers, out)
-    content = bytearray((out / "target.tokens").read_bytes())
-    content[10] ^= 1
-    (out / "target.tokens").write_bytes(content)
-    assert prepared.damaged_files() == ["target.tokens"]
+    prepare_corpus(make_request(write_tsv(tmp_path / "a.tsv", make_pairs(50))), tokenizers, out)
+    content = (out / "target.tokens").read_bytes()
     (out / "target.tokens").write_bytes(content[:-2])
     with pytest.raises(SeqtoolError, match=r"target\.tokens: is missing or damaged"):
         PreparedCorpus.open(out)

@@ -232,6 +232,98 @@ def test_a_lost_prepared_corpus_is_made_again(corpus: list[str], run: Path, fini
     assert losses(run)[: len(losses(finished))] == losses(finished)
 
 
+def test_a_model_without_checkpoints_is_not_trained_over(corpus: list[str], run: Path) -> None:
+    shutil.rmtree(run / "checkpoints")
+    before = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
+    done = subprocess.run(train_command(corpus, run), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "holds a model, and no checkpoint to continue from" in done.stderr
+    assert {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("one side only\n", "give it twice, for the source and for the target"),
+        ("", "the validation set is empty"),
+        ("a\tb\nc\t\udcff\n", "line 2 is not valid UTF-8"),
+    ],
+)
+def test_a_bad_validation_set_is_named_before_anything_is_removed_or_made(
+    tmp_path: Path, corpus: list[str], run: Path, content: str, message: str
+) -> None:
+    (tmp_path / "valid").write_text(content, encoding="utf-8", errors="surrogateescape")
+    for out in (run, tmp_path / "new"):
+        command = train_command([*corpus[:2], "--valid", str(tmp_path / "valid")], out)
+        done = subprocess.run([*command, "--fresh"], capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert message in done.stderr
+    assert (run / "model.safetensors").exists()
+    assert not (tmp_path / "new" / "prepared").exists()
+
+
+def test_a_corpus_too_small_to_hold_pairs_out_is_named_before_training(tmp_path: Path) -> None:
+    (tmp_path / "one.tsv").write_text("a small house\tein kleines Haus\n")
+    done = subprocess.run(
+        train_command([str(tmp_path / "one.tsv")], tmp_path / "run"), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "too small to hold pairs out of it; give --valid" in done.stderr
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+def test_a_corpus_that_changed_is_named_even_where_auto_would_choose_otherwise_for_it(
+    tmp_path: Path, run: Path
+) -> None:
+    corpus = write_corpus(tmp_path, 121)
+    done = run_seqtool("train", *corpus, "-o", run, "--preset", "auto")
+    assert done.returncode == 1
+    assert b"the corpus is not the one that this run was begun with" in done.stderr
+    assert b"train.en has changed" in done.stderr
+
+
+def test_a_setting_that_was_given_is_not_silently_left_to_auto(tmp_path: Path, corpus: list[str]) -> None:
+    command = train_command(corpus, tmp_path / "run", train_steps=2)
+    run_to_end([*command, "--set", "train.precision=float32"])
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "train.precision was 'float32' and is now 'auto'" in done.stderr
+
+
+def test_a_copy_of_a_checkpoint_beside_the_others_does_no_harm(corpus: list[str], run: Path) -> None:
+    newest = RunDir(run).checkpoint_folders()[-1]
+    shutil.copytree(newest, newest.with_name(newest.name + "-good"))
+    run_to_end(train_command(corpus, run, train_steps=40))
+    assert last_step(run) == 40
+    assert newest.with_name(newest.name + "-good").exists()
+
+
+def test_fine_tuning_keeps_the_settings_of_the_tokenizer(tmp_path: Path, corpus: list[str], run: Path) -> None:
+    tuned = train_command(corpus, tmp_path / "tuned", train_steps=2)
+    done = subprocess.run([*tuned, "--from", str(run), "--set", "tokenizer.vocab_size=500"], capture_output=True)
+    assert done.returncode == 1
+    assert b"its model has tokenizer.vocab_size = 400" in done.stderr
+    command = ["train", *corpus, "-o", tmp_path / "auto", "--from", run, "--steps", "1", "--set", "train.threads=2"]
+    done = run_seqtool(*command)
+    assert done.returncode == 0, done.stderr
+    assert b"very small corpus" not in done.stderr
+    assert load_config(tmp_path / "auto" / "config.toml").tokenizer.vocab_size == 400
+
+
+def test_training_goes_on_with_the_tokenizer_that_preparation_was_given(tmp_path: Path, corpus: list[str]) -> None:
+    model, run = tmp_path / "own.model", tmp_path / "run"
+    assert run_seqtool("tokenizer", "train", *corpus[:2], "--vocab-size", 450, "-o", model).returncode == 0
+    done = run_seqtool("prepare", *corpus, "-o", run, "--tokenizer", model, "--preset", "tiny")
+    assert done.returncode == 0, done.stderr
+    wrong = subprocess.run(train_command(corpus, run, train_steps=2), capture_output=True, text=True, check=False)
+    assert "was prepared with a given tokenizer, which has vocab_size = 450" in wrong.stderr
+    run_to_end(train_command(corpus, run, train_steps=2, tokenizer_vocab_size=450))
+    assert (run / "tokenizer.model").read_bytes() == model.read_bytes()
+    assert load_config(run / "config.toml").tokenizer.vocab_size == 450
+    again = run_to_end(train_command(corpus, run, train_steps=2, tokenizer_vocab_size=450))
+    assert "this run is finished" in again.stderr
+
+
 def test_a_test_set_is_kept_out_of_training(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path)
     for side in ("en", "de"):
@@ -251,11 +343,9 @@ def test_a_preparation_can_be_interrupted(tmp_path: Path, number: signal.Signals
     assert process.stderr is not None
     while "reading" not in process.stderr.readline():
         assert process.poll() is None
-    asked = time.monotonic()
     code, errors = stop(process, number)
-    assert code in (130, -signal.SIGTERM)
+    assert code == 130
     assert "Traceback" not in errors
-    assert time.monotonic() - asked < 10
     assert not (tmp_path / "run" / "prepared").exists()
 
 

@@ -1,11 +1,11 @@
 """seqtool translate --show-attention: the translation stays as it is, and the first line's attention is drawn."""
 
 import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from command_line import run_text
 from synthetic_run import make_run
 
 from seqtool.files import RunDir
@@ -14,8 +14,7 @@ LINES = "\nThe child has seen the dog.\nMy sister has found it.\n"
 
 
 def run_translate(*arguments: object, lines: str = LINES) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "seqtool", "translate", "--engine", "torch", "--beam", "1", *map(str, arguments)]
-    return subprocess.run(command, input=lines, capture_output=True, text=True)
+    return run_text("translate", "--engine", "torch", "--beam", "1", *arguments, stdin=lines)
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +40,15 @@ def test_a_dash_draws_with_characters_on_stderr(run: RunDir) -> None:
     assert found.returncode == 0, found.stderr
     assert "│" in found.stderr
     assert "│" not in found.stdout
+
+
+def test_lines_that_are_too_long_to_draw_are_passed_over(run: RunDir, tmp_path: Path) -> None:
+    picture = tmp_path / "map.svg"
+    found = run_translate("-m", run.path, "--show-attention", picture, lines="the dog " * 2000 + LINES)
+    assert found.returncode == 0, found.stderr
+    assert picture.stat().st_size < 1_000_000
+    texts = ElementTree.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}text")
+    assert "▁child" in "".join(text.text or "" for text in texts)
 
 
 def test_what_cannot_be_drawn_is_a_clear_error(run: RunDir, tmp_path: Path) -> None:

@@ -62,9 +62,11 @@ def test_text_without_spaces_is_cut_anywhere_but_not_before_an_accent() -> None:
 
 @pytest.mark.parametrize("mark", [".", "!", ",", ".)", "—", "...,,,", " .", "。"])
 def test_a_line_of_marks_takes_no_longer_than_another(mark: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     split_text(mark * (50_000 // len(mark)), count_chars, 200)
-    assert time.perf_counter() - start < 2  # seconds; a search from every mark to the last one took over ten
+    assert (
+        time.process_time() - start < 2
+    )  # seconds of the processor, whatever else runs; a search from every mark to the last one took over ten
 
 
 def test_chinese_is_cut_at_its_own_full_stops() -> None:

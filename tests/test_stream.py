@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fake_engine import ReversingEngine, make_tokenizers
+from fake_engine import ListedEngine, ReversingEngine, make_tokenizers
 
 from seqtool.errors import SeqtoolError
 from seqtool.translation.output import FileSink, StreamSink
@@ -50,6 +50,15 @@ def test_problems_are_named_by_line_number(translator: Translator) -> None:
         "line 14: not valid UTF-8; the bad bytes were read as U+FFFD",
     ]
     assert (worker.summary.n_lines, worker.summary.n_invalid, worker.summary.n_split) == (5, 2, 1)
+
+
+def test_lines_without_a_good_translation_are_named(translator: Translator) -> None:
+    notes: list[str] = []
+    speechless = Translator(translator.tokenizers, ListedEngine(translator.tokenizers.target, [""]))
+    worker = make_worker(speechless, notes)
+    worker.translate([b"A man walks.", b"", b"she"], 7)
+    assert notes == ["lines 7, 9: the translation is empty or looping, and the beam has no better one"]
+    assert worker.summary.n_doubtful == 2
 
 
 def test_the_limit_that_is_named_is_the_one_that_holds(translator: Translator) -> None:

@@ -6,6 +6,7 @@ import pytest
 from small_corpora import TOKENIZER, make_pairs, write_tsv
 
 from seqtool.config.sections import CleanConfig
+from seqtool.corpus.cleaning import CleaningRules, OverlapHashes
 from seqtool.corpus.reading import parse_corpus
 from seqtool.corpus.survey import Survey, survey_corpora
 from seqtool.corpus.tokenizer import train_model
@@ -19,7 +20,12 @@ def test_a_survey_counts_and_samples(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     def survey(path: Path, sample_pairs: int, held_out: int = 0, seed: int = 1) -> Survey:
         return survey_corpora(
-            [parse_corpus([path])], CleanConfig(), pairs=1500, sample_pairs=sample_pairs, held_out=held_out, seed=seed
+            [parse_corpus([path])],
+            CleaningRules(CleanConfig()),
+            pairs=1500,
+            sample_pairs=sample_pairs,
+            held_out=held_out,
+            seed=seed,
         )
 
     path = tmp_path / "a.tsv"
@@ -46,11 +52,21 @@ def test_the_choice_of_held_out_pairs_follows_from_the_seed_not_from_the_order(t
     def choose(pairs: list[tuple[str, str]], seed: int) -> list[tuple[str, str]]:
         corpus = write_tsv(tmp_path / "a.tsv", pairs)
         return survey_corpora(
-            [corpus], CleanConfig(), pairs=len(pairs), sample_pairs=10, held_out=15, seed=seed
+            [corpus], CleaningRules(CleanConfig()), pairs=len(pairs), sample_pairs=10, held_out=15, seed=seed
         ).held_out
 
     assert choose(pairs, 1) == choose(pairs[::-1], 1)
     assert choose(pairs, 1) != choose(pairs, 2)
+
+
+def test_a_test_set_is_neither_held_out_nor_seen_by_the_tokenizer(tmp_path: Path) -> None:
+    pairs = make_pairs(200)
+    corpus, test = write_tsv(tmp_path / "a.tsv", pairs), write_tsv(tmp_path / "test.tsv", pairs[:150])
+    rules = CleaningRules(CleanConfig(), OverlapHashes.read([test]))
+    found = survey_corpora([corpus], rules, pairs=200, sample_pairs=200, held_out=20, seed=1)
+    assert found.held_out
+    assert not set(found.held_out) & set(pairs[:150])
+    assert set(found.sample_texts((0,))) == {src for src, _ in pairs[150:]} - {src for src, _ in found.held_out}
 
 
 def test_a_tokenizer_trained_in_another_process_is_the_same(tmp_path: Path) -> None:

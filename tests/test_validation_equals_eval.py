@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import run_text
 from small_run import read_metrics, run_to_end, train_command, write_corpus
 
 from seqtool.files import RunDir
@@ -27,9 +28,8 @@ SETTINGS = {  # enough to say a few words rightly
 
 
 def run_eval(model: Path, corpus: Path, *options: object) -> dict[str, Any]:
-    files = [str(corpus / "valid.en"), str(corpus / "valid.de")]
-    command = [sys.executable, "-m", "seqtool", "eval", "-m", str(model), *files, "--engine", "torch", "--json"]
-    done = subprocess.run([*command, *map(str, options)], capture_output=True, text=True, check=False)
+    files = [corpus / "valid.en", corpus / "valid.de"]
+    done = run_text("eval", "-m", model, *files, "--engine", "torch", "--json", *options)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found

@@ -12,15 +12,19 @@ if TYPE_CHECKING:
     from seqtool.translation.results import Translation
 
 
+LONGEST_DRAWN = 1000  # characters
+
+
 class FirstTranslation:
-    """Passes translations on to the form they are printed in, and keeps the first that is not blank."""
+    """Passes translations on to the form they are printed in, and keeps the first that can be drawn."""
 
     def __init__(self, form: "Callable[[Translation, int], str]") -> None:
         self.form = form
         self.found: Translation | None = None
 
     def __call__(self, translation: "Translation", number: int) -> str:
-        if self.found is None and translation.text:
+        length = max(len(translation.source), len(translation.text))
+        if self.found is None and translation.text and translation.n_parts == 1 and length <= LONGEST_DRAWN:
             self.found = translation
         return self.form(translation, number)
 
@@ -44,7 +48,10 @@ def draw_attention(model: Path, first: FirstTranslation, out: Path) -> None:
     if os.environ.get("RANK", "0") != "0":
         return  # of several processes the first has the first line
     if first.found is None:
-        raise SeqtoolError("--show-attention: there is no line to draw; give a line that is not blank")
+        raise SeqtoolError(
+            "--show-attention: there is no line to draw; "
+            f"give a line that is neither blank nor longer than {LONGEST_DRAWN:,} characters"
+        )
     from seqtool.evaluation.attention_map import attention_svg, attention_text
     from seqtool.evaluation.attention_reading import AttentionReader
     from seqtool.files import write_whole

@@ -3,6 +3,8 @@
 import sys
 import time
 
+from seqtool.durations import format_seconds
+
 WIDTH = 24
 
 
@@ -55,10 +57,3 @@ class ProgressBar:
     def _time_left(self, n_bytes: float, seconds: float) -> str:
         worked = n_bytes - self._skipped[0]
         return format_seconds(seconds * max(0.0, self._total - n_bytes) / worked) if worked > 0 else "--:--"
-
-
-def format_seconds(seconds: float) -> str:
-    """Write a time as 0:05, 12:34 or 1:23:45."""
-    minutes, rest = divmod(int(seconds + 0.5), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

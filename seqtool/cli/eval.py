@@ -1,5 +1,6 @@
 """seqtool eval: score a model or a translation, compare systems, and look for what went wrong."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -114,8 +115,8 @@ def eval(
     texts = read_test_set(files or [], bool(model), source, test_set, langpair)
     system, *others = get_systems(hyp or model or [], vs or [], texts, settings)
     found = evaluate(texts, system, options, others, plan, worst, with_sentences=per_sentence is not None)
-    write_results(found, output, per_sentence, model[0] if model and record else None)
     print_results(found, json_, width)
+    write_results(found, output, per_sentence, model[0] if model and record else None)
 
 
 def check_usage(
@@ -152,10 +153,12 @@ def check_before_work(options: "MetricOptions", outputs: list[Path], recorded: P
     for name in options.metrics:
         build_metric(name, options)
     for path in outputs:
-        if not path.parent.is_dir() or path.is_dir():
-            raise SeqtoolError(f"{path}: cannot be written; give a file in a folder that exists")
+        if path.is_dir() or not os.access(path.parent, os.W_OK):
+            raise SeqtoolError(f"{path}: cannot be written; give a file in a folder that exists, to write to")
     if recorded and not RunDir(recorded).read_manifest():
         raise SeqtoolError(f"{recorded}: has no manifest.json to record scores in; leave out --record")
+    if recorded and not os.access(recorded, os.W_OK):
+        raise SeqtoolError(f"{recorded}: cannot be written to; leave out --record")
 
 
 def read_test_set(
@@ -215,7 +218,7 @@ def write_results(found: "Evaluation", output: Path | None, per_sentence: Path |
     if per_sentence:
         write_whole(per_sentence, "".join(row + "\n" for row in sentence_table(found)))
     if model:
-        record_scores(RunDir(model), found.test_set.name, found.scores, found.system.decoding or {})
+        record_scores(RunDir(model), found.test_set, found.scores, found.system.decoding or {})
 
 
 def print_results(found: "Evaluation", as_json: bool, width: int | None) -> None:

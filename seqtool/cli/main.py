@@ -1,6 +1,7 @@
 """The application: registers the commands and turns every expected error into one message and an exit code."""
 
 import os
+import signal
 import sys
 from typing import Annotated
 
@@ -40,6 +41,7 @@ def root(
 
 def main() -> None:
     """Run the command line; exit codes are 0 done, 1 a problem to fix, 2 wrong usage, 130 interrupted."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # tidied up after like Ctrl-C
     from seqtool.cli import commands
 
     commands.register(app, sys.argv[1] if len(sys.argv) > 1 else None)
@@ -52,6 +54,9 @@ def main() -> None:
         command = context.command_path if context else "seqtool"
         message = error.format_message()  # type: ignore[attr-defined]
         fail(f"{message}\nTry '{command} --help'.", 2, error)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        fail(f"{place}{error.strerror or error}; check the path, its permissions and the space on its disk", 1, error)
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -17,6 +17,7 @@ from seqtool.cli.options import (
     ValidOption,
 )
 from seqtool.config import resolve_config
+from seqtool.durations import format_seconds
 from seqtool.errors import SeqtoolError
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class ProgressLine:
         if progress.fraction is not None:
             text += f", {progress.fraction:.0%}"
         if left is not None:
-            text += f", {format_time(left)} left"
+            text += f", {format_seconds(left)} left"
         self._show(text)
 
     def end(self) -> None:
@@ -134,13 +135,3 @@ class ProgressLine:
             self._width = len(text)
         else:
             print(f"seqtool: {text}", file=sys.stderr, flush=True)
-
-
-def format_time(seconds: float) -> str:
-    """Write a duration as 7 s, 3 min 20 s or 2 h 5 min."""
-    whole = max(1, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -11,6 +11,7 @@ import typer
 
 from seqtool.cli.options import JsonOption, ModelOption
 from seqtool.cli.streams import notify, quiet_if_closed
+from seqtool.corpus.text import clean_text
 from seqtool.errors import SeqtoolError
 
 if TYPE_CHECKING:
@@ -109,15 +110,8 @@ def score_pairs(
             yield f"{mean if normalize else log_prob:.6f}"
             continue
         tokenizer = translator.tokenizers.target
-        tokens = tokenizer.pieces(tokenizer.encode(clean(target)))
+        tokens = tokenizer.pieces(tokenizer.encode(clean_text(target)))
         answer: dict[str, Any] = {"log_prob": log_prob, "tokens": tokens, "token_scores": token_scores}
         if normalize:
             answer["log_prob_per_token"] = mean
         yield json.dumps(answer, ensure_ascii=False)
-
-
-def clean(text: str) -> str:
-    """Return a text as it is scored."""
-    from seqtool.translation.translator import clean_text
-
-    return clean_text(text)

@@ -55,7 +55,8 @@ def train(
     flags += ["train.compile=true"] if compile_ else []
     overrides = set_ or []
     is_demo = not corpus and not more
-    if is_demo and config is None and preset == "auto":
+    uses_demo_settings = is_demo and config is None and preset == "auto"
+    if uses_demo_settings:
         from seqtool.demo import demo_folder
 
         preset, config = "tiny", demo_folder() / "demo.toml"
@@ -75,8 +76,12 @@ def train(
         corpora = [parse_corpus(corpus)] if corpus else []
         corpora += [parse_corpus_option(text) for text in more or []]
     if print_config:
-        if preset == "auto":
-            settings = resolve_config(preset, config, overrides, flags, pairs=sum(map(count_pairs, corpora)))
+        if uses_demo_settings:
+            print("# the settings of the demo; name a corpus to see those that auto chooses for it\n")
+        elif preset == "auto":
+            pairs = sum(map(count_pairs, corpora))
+            print(f"# preset auto, for {pairs:,} pairs\n")
+            settings = resolve_config(preset, config, overrides, flags, pairs=pairs)
         print(config_to_toml(settings), end="")
         return
 

@@ -127,7 +127,7 @@ def run(
             translate_blocks(worker, read_input(input, live=False), sink, progress=bar)
             sink.finish()
         else:
-            file = ShardedFile(output, shard, identity, resume)
+            file = ShardedFile(output, shard, identity, resume or is_restarted())
             blocks = read_input(input, live=False)
             translate_blocks(worker, blocks, file.sink, is_mine=shard.is_mine, progress=bar)
             file.finish()
@@ -135,6 +135,11 @@ def run(
         if bar:
             bar.clear()
     report(worker.summary)
+
+
+def is_restarted() -> bool:
+    """Tell whether torchrun has started these processes again after one of them died."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
 def open_stream(output: Path | None) -> AbstractContextManager[BinaryIO]:
@@ -184,7 +189,17 @@ def read_input(input: Path | None, live: bool) -> Iterator[list[bytes]]:
         is_file = not live or stat.S_ISREG(os.fstat(handle).st_mode)
         if not is_file and os.isatty(handle) and sys.stderr.isatty():
             notify("type lines to translate; Ctrl-D ends")
-        yield from file_blocks(read_pieces(handle)) if is_file else live_blocks(handle)
+        yield from note_compressed(file_blocks(read_pieces(handle)) if is_file else live_blocks(handle))
+
+
+def note_compressed(blocks: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
+    """Pass blocks of lines on, and say so where they are those of a compressed file."""
+    from seqtool.corpus.opening import MAGIC
+
+    for number, block in enumerate(blocks):
+        if number == 0 and block[0].startswith(tuple(MAGIC)):
+            notify("the input seems to be compressed; name the file with -i, or decompress it on the way in")
+        yield block
 
 
 def make_bar(input: Path | None, output: Path | None) -> "ProgressBar | None":
@@ -230,5 +245,3 @@ def report(summary: "Summary") -> None:
     """Say on stderr what became of hypotheses that no one would want."""
     if summary.n_replaced:
         notify(f"{summary.n_replaced:,} empty or looping translations were replaced by the next best")
-    if summary.n_doubtful:
-        notify(f"{summary.n_doubtful:,} translations are empty or looping, and there was no better one in the beam")

@@ -6,7 +6,7 @@ Worker r of n takes rows r, r + n, r + 2n, ... of each global batch; the global 
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -44,29 +44,6 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.src)
-
-    def split(self, max_tokens: int) -> list["Batch"]:
-        """Return the rows as smaller batches whose sides are at most max_tokens with padding, or one row each."""
-        src_widths = (self.src != PAD).sum(1)  # (B,)
-        tgt_widths = (self.tgt_out != PAD).sum(1)  # (B,)
-        widths = np.maximum(src_widths, tgt_widths).tolist()
-        cuts, widest = [0], 0
-        for row, width in enumerate(widths):
-            widest = max(widest, width)
-            if (row - cuts[-1] + 1) * widest > max_tokens and row > cuts[-1]:
-                cuts.append(row)
-                widest = width
-        ends = [*cuts[1:], len(self)]
-        return [
-            replace(
-                self,
-                src=self.src[a:b, : src_widths[a:b].max(initial=1)],
-                tgt_in=self.tgt_in[a:b, : tgt_widths[a:b].max(initial=1)],
-                tgt_out=self.tgt_out[a:b, : tgt_widths[a:b].max(initial=1)],
-                pairs=self.pairs[a:b],
-            )
-            for a, b in zip(cuts, ends, strict=True)
-        ]
 
 
 def iterate_batches(

@@ -3,17 +3,16 @@
 The rules look at pairs by themselves, except for repetition, which needs a memory of all pairs so far. So there are two
 halves, and several processes can share the work:
 
-    rules = CleaningRules(config, against)  # picklable; against is from OverlapHashes.read, or None
+    rules = CleaningRules(config, against)  # against is from OverlapHashes.read, or None
     verdicts = rules.judge(block)           # in any process: the rule that drops each pair, or KEPT, and its hash
     seen = Deduplicator(config)
     seen.mark(verdicts)                     # in one process, in the order of the corpus: marks repeated pairs
     [block.src.line(i) for i in np.flatnonzero(verdicts.kept)]
 
-Cleaner does both and counts. Rules are tried in the order of RULES; the first that applies names the reason.
+Rules are tried in the order of RULES; the first that applies names the reason.
 """
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,7 +80,7 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class CleaningRules:
-    """The rules that look at a pair by itself; they can be pickled."""
+    """The rules that look at a pair by itself, in whatever process."""
 
     config: CleanConfig
     against: OverlapHashes | None = None
@@ -152,35 +151,16 @@ class Deduplicator:
         return self.table.add(hashes)
 
 
-class Cleaner:
-    """Cleans a corpus in one process, block by block, and counts what each rule drops."""
+def dropped_lines(block: PairBlock, verdicts: Verdicts, names: Sequence[str] = RULES, file: str = "") -> bytes:
+    """Return the dropped pairs of a block as TSV lines: rule, place, source, target; invalid bytes as U+FFFD.
 
-    def __init__(self, config: CleanConfig, against: OverlapHashes | None = None) -> None:
-        self.rules = CleaningRules(config, against)
-        self.seen = Deduplicator(config)
-        self.pairs = 0
-        self.dropped: Counter[str] = Counter()
-
-    def judge(self, block: PairBlock) -> Verdicts:
-        """Apply every rule to each pair of a block, and count."""
-        verdicts = self.rules.judge(block)
-        self.seen.mark(verdicts)
-        self.pairs += len(block)
-        self.dropped.update(verdicts.counts())
-        return verdicts
-
-    def rule_for(self, src: bytes, tgt: bytes | None) -> str | None:
-        """Return the name of the rule that drops one pair, None where it is kept."""
-        rule = int(self.judge(PairBlock.from_pairs([(src, tgt)])).rules[0])
-        return None if rule == KEPT else RULES[rule]
-
-
-def dropped_lines(block: PairBlock, verdicts: Verdicts) -> bytes:
-    """Return the dropped pairs of a block as TSV lines: rule, line number, source, target; invalid bytes as U+FFFD."""
+    The place is the line number, after the file's name where that is given; `names` are those of the rules.
+    """
     lines = []
+    before = f"{file}:" if file else ""
     for i in np.flatnonzero(~verdicts.kept).tolist():
         src, tgt = (side.line(i).replace(b"\t", b" ").decode("utf-8", "replace") for side in (block.src, block.tgt))
-        lines.append(f"{RULES[verdicts.rules[i]]}\t{block.number + i}\t{src}\t{tgt}\n")
+        lines.append(f"{names[verdicts.rules[i]]}\t{before}{block.number + i}\t{src}\t{tgt}\n")
     return "".join(lines).encode("utf-8")
 
 

@@ -12,6 +12,7 @@ from seqtool.corpus.cleaning import KEPT, RULES, CleaningRules, OverlapHashes, V
 from seqtool.corpus.line_encoder import LineEncoder
 from seqtool.corpus.messages import Message
 from seqtool.corpus.reading import LineBlock, PairBlock
+from seqtool.corpus.text import clean_text
 from seqtool.corpus.token_array import Ints
 from seqtool.corpus.tokenizer import Tokenizer, TokenizerPair
 from seqtool.corpus.worker_pool import Answer, map_in_order, serve
@@ -76,7 +77,7 @@ class BlockEncoder:
 def _texts(lines: LineBlock, wanted: Ints) -> list[str]:
     data = lines.data
     places = zip(lines.starts[wanted].tolist(), lines.ends[wanted].tolist(), strict=True)
-    return [data[start:end].decode("utf-8") for start, end in places]
+    return [clean_text(data[start:end].decode("utf-8")) for start, end in places]
 
 
 def encode_blocks(

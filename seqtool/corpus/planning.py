@@ -79,14 +79,14 @@ class BatchPlan:
         """
         found = []
         for number, part in enumerate(self.parts):
-            pairs = np.arange(part.first, part.last, dtype=np.int64)
+            pairs = np.arange(part.first, part.last, dtype=np.uint32 if part.last <= 1 << 32 else np.int64)
             if part.weight == int(part.weight):
                 times: Any = int(part.weight)
             else:
                 own = (random_bits(len(pairs), self.seed, number, 3) >> np.uint64(11)) * 2.0**-53
                 times = (np.floor((epoch + 1) * part.weight + own) - np.floor(epoch * part.weight + own)).astype(int)
-            found.append(np.repeat(pairs, times))
-        return np.concatenate(found)
+            found.append(pairs if part.weight == 1 else np.repeat(pairs, times))
+        return np.concatenate(found) if len(found) > 1 else found[0]
 
 
 def random_bits(count: int, *seed: int) -> Ints:
@@ -100,26 +100,31 @@ def sort_by_length(pairs: Ints, src_lengths: Ints, tgt_lengths: Ints, bits: Ints
 
     The second order runs up and down in turn, so that neighbours are alike everywhere; equals are in random order.
     Everything is packed into one integer a pair, which numpy sorts an order of magnitude faster than several keys.
+    The random `bits` become those integers in place, and no array lives longer than it must: there may be many pairs.
     """
     if not len(pairs):
-        return pairs, np.zeros(0, np.int64)
-    src, tgt = src_lengths[pairs].astype(np.int64), tgt_lengths[pairs].astype(np.int64)
+        return pairs, np.zeros(0, np.int32)
+    src, tgt = src_lengths[pairs].astype(np.int32), tgt_lengths[pairs].astype(np.int32)
     longest = np.maximum(src, tgt)
-    skew = np.clip(src - tgt, -_MAX_SKEW, _MAX_SKEW)
+    skew = np.clip(src - tgt, -_MAX_SKEW, _MAX_SKEW).astype(np.int16)
+    del src, tgt
     low, high = int(skew.min()), int(skew.max())
-    rank = np.cumsum(np.bincount(longest) > 0)[longest]
-    skew = np.where(rank % 2 == 0, skew - low, high - skew)
+    is_even = (np.cumsum(np.bincount(longest) > 0) % 2 == 0)[longest]
+    skew = np.where(is_even, skew - np.int16(low), np.int16(high) - skew).astype(np.uint16)
     widths = [int(longest.max()).bit_length(), (high - low).bit_length(), 0, int(pairs[-1]).bit_length()]
     widths[2] = _KEY_BITS - sum(widths)
     assert widths[2] > 0
-    keys = longest.astype(np.uint64) << np.uint64(_KEY_BITS - widths[0]) if widths[0] else np.zeros_like(bits)
-    keys |= skew.astype(np.uint64) << np.uint64(widths[2] + widths[3])
-    keys |= (bits >> np.uint64(_KEY_BITS - widths[2])) << np.uint64(widths[3])
+    keys = bits
+    keys >>= np.uint64(_KEY_BITS - widths[2])
+    keys <<= np.uint64(widths[3])
     keys |= pairs.astype(np.uint64)
+    keys |= skew.astype(np.uint64) << np.uint64(widths[2] + widths[3])
+    if widths[0]:
+        keys |= longest.astype(np.uint64) << np.uint64(_KEY_BITS - widths[0])
     keys.sort()
-    order = keys & np.uint64((1 << widths[3]) - 1)
-    small = np.uint32 if int(pairs[-1]) < 1 << 32 else np.int64
-    return order.astype(small), np.sort(longest) + 1
+    longest.sort()
+    keys &= np.uint64((1 << widths[3]) - 1)
+    return keys.astype(pairs.dtype), longest + np.int32(1)
 
 
 def cut_batches(longest: Ints, batch_tokens: int, phase: int) -> Ints:

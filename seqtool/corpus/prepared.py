@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -97,14 +98,6 @@ class PreparedCorpus:
     def __len__(self) -> int:
         return len(self.source)
 
-    def src(self, pair: int) -> Ints:
-        """The source ids of a pair."""
-        return self.source[pair]
-
-    def tgt(self, pair: int) -> Ints:
-        """The target ids of a pair."""
-        return self.target[pair]
-
     @property
     def src_lengths(self) -> Ints:
         return self.source.lengths
@@ -141,11 +134,6 @@ class PreparedCorpus:
         lines = (self.folder / HELD_OUT).read_text(encoding="utf-8").split("\n")[:-1]
         return [(src, tgt) for src, tgt in map(json.loads, lines)]
 
-    def damaged_files(self) -> list[str]:
-        """Return the names of files that are not what was written; reads every byte."""
-        files = self.manifest["files"]
-        return [name for name in files if sha256_of(self.folder / name) != files[name]["sha256"]]
-
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
     """Return the manifest of a prepared corpus; None where there is none, or one of another format."""
@@ -165,6 +153,22 @@ def check_sizes(folder: Path, manifest: dict[str, Any]) -> None:
             raise SeqtoolError(f"{path}: is missing or damaged; remove {folder} and prepare the corpus again")
 
 
+def find_other_corpus(manifest: dict[str, Any], corpora: Sequence[Corpus]) -> str | None:
+    """Return how corpora differ from those of a manifest, whatever they must not overlap with; None if they do not."""
+    return find_other_file(manifest["sources"][: len(manifest["corpora"])], corpora)
+
+
+def find_other_file(known: Sequence[Sequence[dict[str, Any]]], corpora: Sequence[Corpus]) -> str | None:
+    """Return how the files of corpora differ from known ones, None where they do not."""
+    if [len(files) for files in known] != [len(corpus.paths) for corpus in corpora]:
+        return "it was made from other files"
+    for files, corpus in zip(known, corpora, strict=True):
+        for described, path in zip(files, corpus.paths, strict=True):
+            if not SourceFile(**described).is_same(path):
+                return f"{path} has changed"
+    return None
+
+
 def find_change(folder: Path, request: PrepareRequest, tokenizers: dict[str, Any]) -> str | None:
     """Return why the prepared corpus in a folder cannot serve a request, or None where it can.
 
@@ -178,13 +182,8 @@ def find_change(folder: Path, request: PrepareRequest, tokenizers: dict[str, Any
         return "the tokenizer is another one"
     if manifest["settings"] != json.loads(json.dumps(request.settings())):
         return "the settings for cleaning, splitting or mixing have changed"
-    corpora = (*request.corpora, *request.against)
-    if [len(files) for files in manifest["sources"]] != [len(corpus.paths) for corpus in corpora]:
-        return "it was made from other files"
-    for files, corpus in zip(manifest["sources"], corpora, strict=True):
-        for described, path in zip(files, corpus.paths, strict=True):
-            if not SourceFile(**described).is_same(path):
-                return f"{path} has changed"
+    if change := find_other_file(manifest["sources"], (*request.corpora, *request.against)):
+        return change
     try:
         check_sizes(folder, manifest)
     except SeqtoolError as error:

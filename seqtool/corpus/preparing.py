@@ -5,7 +5,6 @@ and the tokenizers alone, not on the number of workers or on earlier attempts.
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
@@ -24,6 +23,7 @@ from seqtool.corpus.cleaning import (
     Deduplicator,
     OverlapHashes,
     Verdicts,
+    dropped_lines,
     require_usable,
 )
 from seqtool.corpus.encoding import ALL_RULES, HELD_OUT, EncodedBlock, EncodingSetup, encode_blocks
@@ -36,7 +36,7 @@ from seqtool.corpus.reading import PairBlock, count_pairs, read_blocks
 from seqtool.corpus.token_array import TokenArrayWriter
 from seqtool.corpus.tokenizer import TokenizerPair
 from seqtool.errors import SeqtoolError
-from seqtool.files import make_folder, open_whole, sync_folder, to_json, write_whole
+from seqtool.files import locked, make_folder, open_whole, sync_folder, to_json, write_whole
 
 SMALL = 50_000  # pairs; starting worker processes would take longer than they save
 OVERLAP = ALL_RULES.index("overlap")
@@ -61,7 +61,8 @@ def prepare_corpus(
     make_folder(out.parent)
     if dropped is not None:
         make_folder(dropped.parent)
-    with _alone_in(out.parent), _explaining_full_disk(out), contextlib.ExitStack() as stack:
+    busy = f"{out.parent}: a corpus is being prepared here already; wait, or give another -o"
+    with locked(out.parent, busy), _explaining_full_disk(out), contextlib.ExitStack() as stack:
         folder = stack.enter_context(_fresh_folder(out))
         sources = request.describe_sources()
         pairs = sum(count_pairs(corpus) for corpus in request.corpora) if pairs is None else pairs
@@ -108,6 +109,7 @@ class _Preparation:
             TokenArrayWriter(folder, side, tokenizer.vocab_size, request.data.max_tokens)
             for side, tokenizer in (("source", tokenizers.source), ("target", tokenizers.target))
         ]
+        self._n_extra = 0
         self._n_read = [0] * len(request.corpora)
         self._n_kept = [0] * len(request.corpora)
         self._dropped: Counter[str] = Counter()
@@ -141,26 +143,19 @@ class _Preparation:
         for writer, rows in zip(self._writers, (encoded.source, encoded.target), strict=True):
             writer.append(*rows.select(left))
         self._n_read[corpus] += len(block)
+        self._n_extra += int(block.extra.sum())
         self._n_kept[corpus] += int(left.sum())
         numbers = np.bincount(verdicts.rules, minlength=len(ALL_RULES)).tolist()
         self._dropped.update({rule: n for rule, n in zip(ALL_RULES, numbers, strict=True) if n and rule != "kept"})
         if self._dropped_file is not None:
-            self._dropped_file.write(self._dropped_lines(block, verdicts, corpus))
+            name = str(self._request.corpora[corpus].source)
+            self._dropped_file.write(dropped_lines(block, verdicts, ALL_RULES, name))
 
     def _mark_held_out(self, verdicts: Verdicts) -> None:
         if len(self._held_out):
             places = np.minimum(np.searchsorted(self._held_out, verdicts.hashes), len(self._held_out) - 1)
             found = self._held_out[places] == verdicts.hashes
             verdicts.rules[found & (verdicts.kept | (verdicts.rules == OVERLAP))] = HELD_OUT
-
-    def _dropped_lines(self, block: PairBlock, verdicts: Verdicts, corpus: int) -> bytes:
-        """Return TSV lines: rule, file and line number, source, target; invalid bytes as U+FFFD."""
-        name = self._request.corpora[corpus].source
-        lines = []
-        for i in np.flatnonzero(~verdicts.kept).tolist():
-            texts = [side.line(i).replace(b"\t", b" ").decode("utf-8", "replace") for side in (block.src, block.tgt)]
-            lines.append("\t".join([ALL_RULES[verdicts.rules[i]], f"{name}:{block.number + i}", *texts]) + "\n")
-        return "".join(lines).encode()
 
     def _check_usable(self) -> None:
         names = ", ".join(map(str, self._request.corpora))
@@ -173,26 +168,11 @@ class _Preparation:
             facts = {"corpus": str(corpus), "weight": corpus.weight, "pairs": n_read, "first": first}
             corpora.append({**facts, "last": first + n_kept})
             first += n_kept
-        return {"corpora": corpora, "dropped": {rule: self._dropped[rule] for rule in ALL_RULES if self._dropped[rule]}}
+        dropped = {rule: self._dropped[rule] for rule in ALL_RULES if self._dropped[rule]}
+        return {"corpora": corpora, "dropped": dropped, "extra_columns": self._n_extra}
 
 
 # The folder
-
-
-@contextlib.contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Keep a second preparation out of the same place; the lock ends with the process, however that ends."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise SeqtoolError(f"{folder}: a corpus is being prepared here already; wait, or give another -o") from None
-        except OSError:
-            pass  # a file system without locks
-        yield
-    finally:
-        os.close(handle)
 
 
 @contextlib.contextmanager

@@ -3,13 +3,13 @@ r"""Reads a parallel corpus as a stream of blocks of lines. Lines are bytes here
 Lines are split on "\n" only, so that line numbers are those of `wc -l`; one "\r" at the end of a line and a byte order
 mark at the start of a file are left out. Memory is bounded by the block, or by the longest line.
 
-    for block in read_blocks(corpus):        # PairBlock: a few thousand pairs, quick to pickle and to compute on
+    for block in read_blocks(corpus):        # PairBlock: a few thousand pairs, quick to send and to compute on
         block.src.line(i), block.tgt.line(i) # bytes
     for pair in read_pairs(corpus):          # RawPair: one by one
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -161,6 +161,13 @@ def parse_against(values: Sequence[str]) -> list[Corpus]:
         )
     pairs = [others[i : i + 2] for i in range(0, len(others), 2)]
     return [parse_corpus_option(value) for value in alone] + [parse_corpus(pair) for pair in pairs]
+
+
+def require_files(corpora: Iterable[Corpus]) -> None:
+    """Raise where a path is a pipe or the like, since what is prepared is read more than once."""
+    for path in (path for corpus in corpora for path in corpus.paths):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise SeqtoolError(f"{path}: a pipe can be read only once; write it to a file and name that")
 
 
 def decode_line(line: bytes) -> str | None:

@@ -1,15 +1,16 @@
 """The tokenizers and the prepared corpus of a run directory: found unchanged, or made."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from seqtool.config.sections import TokenizerConfig
-from seqtool.corpus.prepared import PreparedCorpus, PrepareRequest, SourceFile, find_change, read_manifest
+from seqtool.corpus.cleaning import CleaningRules, OverlapHashes
+from seqtool.corpus.prepared import PreparedCorpus, PrepareRequest, find_change, find_other_corpus, read_manifest
 from seqtool.corpus.preparing import SMALL, prepare_corpus
 from seqtool.corpus.progress import Progress, Report, ignore
-from seqtool.corpus.reading import Corpus, count_pairs
+from seqtool.corpus.reading import Corpus, count_pairs, require_files
 from seqtool.corpus.survey import Survey, survey_corpora
 from seqtool.corpus.tokenizer import Tokenizer, TokenizerPair, check_user_symbols, train_model, write_model
 from seqtool.corpus.tokenizer_process import train_apart
@@ -31,6 +32,7 @@ def prepare_run(
 
     Tokenizers are trained on the corpora, unless some are given; they are written into the run directory either way.
     """
+    require_files(request.against)
     change = find_run_change(run, request, config, tokenizers)
     if change is None and dropped is None:
         return PreparedCorpus.open(run.prepared), ["the corpus is prepared already and has not changed"]
@@ -47,7 +49,7 @@ def prepare_run(
         pairs = count_known_pairs(run, request.corpora)
     survey = survey_corpora(
         request.corpora if request.hold_out or not ready else (),
-        request.clean,
+        CleaningRules(request.clean, OverlapHashes.read(request.against)),
         sample_pairs=0 if ready else config.sample_pairs,
         held_out=request.data.held_out if request.hold_out else 0,
         seed=request.seed,
@@ -93,18 +95,19 @@ def find_run_change(
     return find_change(run.prepared, request, {"source": wanted.source.sha256, "target": wanted.target.sha256})
 
 
-def count_known_pairs(run: RunDir, corpora: Iterable[Corpus]) -> int:
+def count_known_pairs(run: RunDir, corpora: Sequence[Corpus]) -> int:
     """Return the pairs in all corpora; read from the manifest where it knows these files unchanged, else counted."""
-    corpora = list(corpora)
-    manifest = read_manifest(run.prepared) or {"sources": [], "corpora": []}
-    known = manifest["sources"][: len(corpora)]
-    if [len(files) for files in known] == [len(corpus.paths) for corpus in corpora] and all(
-        SourceFile(**file).is_same(path)
-        for files, corpus in zip(known, corpora, strict=True)
-        for file, path in zip(files, corpus.paths, strict=True)
-    ):
+    require_files(corpora)
+    manifest = read_manifest(run.prepared)
+    if manifest is not None and find_other_corpus(manifest, corpora) is None:
         return sum(part["pairs"] for part in manifest["corpora"])
     return sum(count_pairs(corpus) for corpus in corpora)
+
+
+def given_tokenizers(run: RunDir) -> TokenizerPair | None:
+    """Return the tokenizers that a run's corpus was prepared with, where they were given and not trained for it."""
+    manifest = read_manifest(run.prepared)
+    return TokenizerPair.load(run) if manifest and manifest.get("tokenizer_settings", "") is None else None
 
 
 def load_tokenizers(path: Path) -> TokenizerPair:
@@ -134,6 +137,8 @@ def describe_preparation(prepared: PreparedCorpus) -> list[str]:
     dropped.pop("held_out", None)
     listed = ", ".join(f"{rule} {number:,}" for rule, number in sorted(dropped.items(), key=lambda item: -item[1]))
     notes = [f"{len(prepared):,} of {n_read:,} pairs are for training" + (f"; dropped: {listed}" if listed else "")]
+    if n_extra := prepared.manifest.get("extra_columns", 0):
+        notes.append(f"{n_extra:,} lines have more than two columns; the first is the source and the second the target")
     if prepared.held_out:
         notes.append(f"{len(prepared.held_out):,} pairs were held out for validation, since no --valid was given")
     return notes

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from seqtool.config.sections import CleanConfig
 from seqtool.corpus.cleaning import CleaningRules, require_usable
 from seqtool.corpus.hashing import Hashes, hash_lines, hash_pairs
 from seqtool.corpus.progress import Progress, Report, ignore
 from seqtool.corpus.reading import Corpus, PairBlock, read_blocks
+from seqtool.corpus.text import clean_text
 from seqtool.errors import SeqtoolError
 
 _SPARE = 4  # candidates for each pair to hold out, since some of them are not clean
@@ -62,7 +62,7 @@ class Sample:
         for buffers in self._lines:
             for pair in zip(*(buffer.decode("utf-8").split("\n") for buffer in buffers), strict=True):
                 if pair not in excluded:
-                    yield from (pair[side] for side in sides)
+                    yield from (clean_text(pair[side]) for side in sides)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Candidates:
 
 def survey_corpora(
     corpora: Sequence[Corpus],
-    clean: CleanConfig,
+    rules: CleaningRules,
     *,
     pairs: int,
     sample_pairs: int,
@@ -123,7 +123,7 @@ def survey_corpora(
     report: Report = ignore,
 ) -> Survey:
     """Read all corpora once, keeping little of them; `pairs` is the number of pairs in them."""
-    sample = Sample(CleaningRules(clean), sample_pairs, pairs, seed)
+    sample = Sample(rules, sample_pairs, pairs, seed)
     candidates = Candidates(_SPARE * held_out, seed)
     done = 0
     for block in _all_blocks(corpora):
@@ -135,7 +135,7 @@ def survey_corpora(
         raise SeqtoolError(f"{', '.join(map(str, corpora))}: there is not a single pair in it")
     sample.require_usable(", ".join(map(str, corpora)))
     wanted = min(held_out, max(1, done // 10)) if done > 1 else 0
-    return Survey(done, sample, choose_held_out(candidates.in_order(), clean, wanted))
+    return Survey(done, sample, choose_held_out(candidates.in_order(), rules, wanted))
 
 
 def _all_blocks(corpora: Sequence[Corpus]) -> Iterator[PairBlock]:
@@ -143,8 +143,8 @@ def _all_blocks(corpora: Sequence[Corpus]) -> Iterator[PairBlock]:
         yield from read_blocks(corpus)
 
 
-def choose_held_out(candidates: Sequence[RawTexts], clean: CleanConfig, wanted: int) -> list[tuple[str, str]]:
+def choose_held_out(candidates: Sequence[RawTexts], rules: CleaningRules, wanted: int) -> list[tuple[str, str]]:
     """Return the first of the candidates that cleaning would keep, as text."""
-    kept = CleaningRules(clean).judge(PairBlock.from_pairs(candidates)).kept
+    kept = rules.judge(PairBlock.from_pairs(candidates)).kept
     chosen = np.flatnonzero(kept)[:wanted].tolist()
     return [(candidates[i][0].decode("utf-8"), candidates[i][1].decode("utf-8")) for i in chosen]

@@ -134,12 +134,12 @@ def nice_ticks(low: float, high: float, n_wanted: int) -> list[float]:
 
 
 def format_number(value: float) -> str:
-    """Write a number for an axis: 12k, 3.5M, 0.25, 7e-4."""
+    """Write a number in a few characters: 12k, 3.5M, 1.25G, 0.25, 7e-4."""
     size = abs(value)
-    if size >= 1e6:
-        return f"{value / 1e6:.3g}M"
     if size >= 1e4 or (size >= 1e3 and value % 100 == 0):
-        return f"{value / 1e3:.3g}k"
+        for unit, sign in ((1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")):
+            if (scaled := float(f"{value / unit:.3g}")) and abs(scaled) < 1000:
+                return f"{scaled:g}{sign}"
     if size and size < 1e-2:
         digits, exponent = f"{value:.2e}".split("e")
         return f"{float(digits):g}e{int(exponent)}"

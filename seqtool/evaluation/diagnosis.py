@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from seqtool.evaluation.metrics import MetricOptions, MetricScore, SentenceScore, score_corpus
+from seqtool.translation.guard import longest_run
 
 BUCKET_STARTS = {"words": (0, 6, 11, 16, 21, 31, 51), "characters": (0, 11, 21, 31, 51, 81, 151)}
 LONGEST_LOOP_UNIT = 8  # words, or characters within a word
@@ -132,26 +133,14 @@ def has_loop(text: str) -> bool:
     """Tell whether words, or characters within a very long word, are repeated over and over."""
     words = [word.strip(PUNCTUATION) or word for word in text.casefold().split()]
     for size in range(1, LONGEST_LOOP_UNIT + 1):
-        if count_repeats(words, size) >= (SINGLE_REPEATS if size == 1 else WORD_REPEATS):
+        if longest_run(words, size) >= (SINGLE_REPEATS if size == 1 else WORD_REPEATS):
             return True
     return any(
-        count_repeats(word, size) >= CHARACTER_REPEATS
+        longest_run(word, size) >= CHARACTER_REPEATS
         for word in words
         if len(word) >= 3 * CHARACTER_REPEATS
         for size in range(1, LONGEST_LOOP_UNIT + 1)
     )
-
-
-def count_repeats(items: Sequence[str], size: int) -> int:
-    """Return how often, at most, a run of `size` items is said in a row (1: never again).
-
-    A run of m items each equal to the one `size` places before it is a unit said m // size more times.
-    """
-    longest = current = 0
-    for item, earlier in zip(items[size:], items, strict=False):
-        current = current + 1 if item == earlier else 0
-        longest = max(longest, current)
-    return longest // size + 1
 
 
 def is_over_short(hypothesis: str, references: Sequence[str]) -> bool:

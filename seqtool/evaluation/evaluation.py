@@ -6,7 +6,14 @@ from typing import Any
 
 from seqtool.evaluation.comparison import Comparison, SystemLines, compare_systems
 from seqtool.evaluation.diagnosis import LengthBucket, OutputFaults, bucket_by_length, find_faults, worst_rows
-from seqtool.evaluation.metrics import MetricOptions, MetricScore, SentenceScore, score_corpus, score_sentences
+from seqtool.evaluation.metrics import (
+    MetricOptions,
+    MetricScore,
+    SentenceScore,
+    score_corpus,
+    score_sentences,
+    sentence_signatures,
+)
 from seqtool.evaluation.reference_set import ReferenceSet
 from seqtool.evaluation.systems import SystemOutput
 
@@ -30,6 +37,7 @@ class Evaluation:
     buckets: list[LengthBucket]
     faults: OutputFaults
     sentence_scores: list[SentenceScore] | None  # only where they were asked for
+    sentence_signatures: tuple[str, str]  # of their chrF and BLEU
     worst: list[int]  # rows, worst first
     others: list[tuple[SystemOutput, list[MetricScore]]]
     comparisons: list[Comparison]
@@ -45,6 +53,7 @@ class Evaluation:
             "decoding": self.system.decoding,
             "by_length": [bucket.to_json() for bucket in self.buckets],
             "outputs": self.faults.to_json(),
+            "sentence_signatures": dict(zip(("chrf", "bleu"), self.sentence_signatures, strict=True)),
             "worst": [self._row_to_json(row) for row in self.worst],
         }
         if self.others:
@@ -98,6 +107,7 @@ def evaluate(
         buckets=bucket_by_length(lines, references, measured, options),
         faults=find_faults(lines, references, test_set.sources),
         sentence_scores=sentence_scores,
+        sentence_signatures=sentence_signatures(references, options),
         worst=worst_rows(sentence_scores, n_worst) if sentence_scores else [],
         others=[(other, score_corpus(other.lines, references, options)) for other in others],
         comparisons=comparisons,

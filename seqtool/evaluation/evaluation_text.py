@@ -79,7 +79,7 @@ def worst_text(found: Evaluation) -> Iterator[str]:
     if not found.worst or found.sentence_scores is None:
         return
     yield ""
-    yield "worst lines by sentence chrF"
+    yield f"worst lines by sentence chrF|{found.sentence_signatures[0]}"
     for row in found.worst:
         yield f"  line {row + 1:,}: chrF {found.sentence_scores[row].chrf:.1f}"
         if found.test_set.sources is not None:

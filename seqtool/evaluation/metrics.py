@@ -115,6 +115,16 @@ def score_sentences(
     ]
 
 
+def sentence_signatures(references: Sequence[Sequence[str]], options: MetricOptions | None = None) -> tuple[str, str]:
+    """Return the signatures of the chrF and the BLEU of single lines."""
+    options = options or MetricOptions()
+    metrics = build_metric("chrf", options), build_metric("bleu", options, effective_order=True)
+    for metric in metrics:
+        metric.sentence_score("", [side[0] for side in references])  # tells it how many references there are
+    chrf, bleu = (metric.get_signature().format() for metric in metrics)
+    return chrf, bleu
+
+
 def as_command_reads(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> tuple[list[str], list[list[str]]]:

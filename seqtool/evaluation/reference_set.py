@@ -1,5 +1,7 @@
 """The texts that a translation is scored against: from files, or from sacreBLEU's named test sets."""
 
+import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,11 @@ class ReferenceSet:
     sources: list[str] | None
     references: list[list[str]]
     target_language: str = ""
+
+    @property
+    def sha256(self) -> str:
+        """Tells test sets of the same name apart."""
+        return hashlib.sha256(json.dumps([self.sources, self.references]).encode()).hexdigest()
 
     def check_lines(self, lines: Sequence[str], name: str) -> None:
         """Raise if a translation has not one line for each reference."""

@@ -13,7 +13,7 @@ from seqtool.evaluation.card import Card, read_card
 from seqtool.evaluation.card_text import describe_model
 from seqtool.evaluation.diagnosis import bucket_by_length, find_faults, sample_rows
 from seqtool.evaluation.history import TranslatedPair, read_translated_pairs
-from seqtool.evaluation.metrics import score_sentences
+from seqtool.evaluation.metrics import score_sentences, sentence_signatures
 from seqtool.files import RunDir, write_whole
 
 SAMPLES_OF_A_KIND = 4
@@ -86,7 +86,8 @@ def quality_sections(pairs: Sequence[TranslatedPair]) -> list[str]:
         parts.section(
             "Sample translations",
             parts.samples(pairs, scores, sample_rows(scores, [len(src) for src in sources], SAMPLES_OF_A_KIND)),
-            f"From the {len(pairs):,} validation pairs, by sentence chrF. Words that differ are marked.",
+            f"From the {len(pairs):,} validation pairs, by sentence chrF ({sentence_signatures(references)[0]}). "
+            "Words that differ are marked.",
         ),
     ]
 

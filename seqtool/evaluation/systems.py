@@ -95,14 +95,12 @@ def describe_decoding(decoding: Mapping[str, Any]) -> str:
     return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in shown.items())
 
 
-def record_scores(run: RunDir, test_set: str, scores: Sequence[MetricScore], decoding: dict[str, Any]) -> None:
+def record_scores(run: RunDir, test_set: ReferenceSet, scores: Sequence[MetricScore], decoding: dict[str, Any]) -> None:
     """Write scores into a model's manifest; they replace earlier ones of the same set, metric and settings."""
     manifest = run.read_manifest()
-    new = [
-        {"set": test_set, "metric": one.name, "score": one.score, "signature": one.signature, "decoding": decoding}
-        for one in scores
-    ]
-    same = ("set", "metric", "signature", "decoding")
+    about = {"set": test_set.name, "set_sha256": test_set.sha256, "decoding": decoding}
+    new = [{"metric": one.name, "score": one.score, "signature": one.signature, **about} for one in scores]
+    same = ("set", "set_sha256", "metric", "signature", "decoding")
     keys = [[entry[key] for key in same] for entry in new]
     kept = [entry for entry in manifest.get("scores", []) if [entry.get(key) for key in same] not in keys]
     write_whole(run.manifest, to_json({**manifest, "scores": [*kept, *new]}))

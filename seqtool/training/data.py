@@ -1,16 +1,16 @@
 """What a run trains and validates on, in its run directory: found there unchanged, or made."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from seqtool.config import Config, ModelConfig, load_config
+from seqtool.config import Config, TokenizerConfig, load_config
 from seqtool.config.auto import choose_settings
 from seqtool.corpus.bpe_dropout import BpeDropout
-from seqtool.corpus.prepared import PreparedCorpus, PrepareRequest
+from seqtool.corpus.prepared import PreparedCorpus, PrepareRequest, find_other_corpus, read_manifest
 from seqtool.corpus.progress import Progress as CorpusProgress
 from seqtool.corpus.progress import Stopwatch
 from seqtool.corpus.reading import Corpus, decode_line, read_pairs
-from seqtool.corpus.run_corpus import count_known_pairs, prepare_run
+from seqtool.corpus.run_corpus import count_known_pairs, given_tokenizers, prepare_run
 from seqtool.corpus.tokenizer import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir
@@ -42,16 +42,20 @@ class TrainingData:
 
 def prepare_data(request: TrainRequest, run: RunDir, device: str, progress: Progress) -> None:
     """Settle the configuration, then make tokenizer and prepared corpus unless they are there unchanged."""
+    check_same_corpus(run, request)
     pairs = count_known_pairs(run, request.corpora)
     config = request.resolve(pairs, device)
-    tokenizers = None
+    tokenizers = given_tokenizers(run)
     if request.start_from:
         tokenizers = TokenizerPair.load(RunDir(request.start_from).require_model())
-        config = replace(config, model=model_to_tune(request, config))
+        config = config_to_tune(request, config)
+    elif tokenizers:
+        config = replace(config, tokenizer=describe_given(run, tokenizers, config.tokenizer, request.given_settings()))
     config = keep_settled(run, config, request.given_settings())
     check_unchanged(run, config)
     if request.preset == "auto":
-        progress.say(f"preset auto, for {choose_settings(pairs, device).reason}: {describe_config(config)}")
+        reason = f", for {choose_settings(pairs, device).reason}" if not tokenizers else ""
+        progress.say(f"preset auto{reason}: {describe_config(config)}")
     _, notes = prepare_run(
         run,
         PrepareRequest(
@@ -70,6 +74,18 @@ def prepare_data(request: TrainRequest, run: RunDir, device: str, progress: Prog
     for note in notes:
         progress.say(note)
     write_config(run, config)
+
+
+def check_same_corpus(run: RunDir, request: TrainRequest) -> None:
+    """Raise if a run that is under way was begun with another corpus."""
+    manifest = read_manifest(run.prepared)
+    if not run.checkpoint_folders() or manifest is None:
+        return
+    if change := find_other_corpus(manifest, request.corpora):
+        raise SeqtoolError(
+            f"{run.path}: the corpus is not the one that this run was begun with ({change}). Restore it to continue, "
+            "give -o for a new run (--from this one to fine-tune it), or --fresh to start over"
+        )
 
 
 def keep_settled(run: RunDir, config: Config, given: set[str]) -> Config:
@@ -96,21 +112,37 @@ def describe_config(config: Config) -> str:
     )
 
 
-def model_to_tune(request: TrainRequest, config: Config) -> ModelConfig:
-    """Return the shape of the model to start from; a shape asked for that differs from it is an error."""
+def config_to_tune(request: TrainRequest, config: Config) -> Config:
+    """Return a configuration with the shape and the tokenizer of the model to start from; asked otherwise, raise."""
     assert request.start_from is not None
     theirs = load_config(RunDir(request.start_from).config)
     asked = request.given_settings()
     for name, old, new in changes(theirs, config):
-        if name in asked and name.startswith("model.") and "dropout" not in name and name != "model.layer_drop":
+        section, _, setting = name.partition(".")
+        if name in asked and section in ("model", "tokenizer") and "drop" not in setting:
             raise SeqtoolError(
                 f"{request.start_from}: its model has {name} = {old!r}, so it cannot start a model with {new!r}; "
                 "leave that setting out, or train from the start without --from"
             )
-    rates = {
-        name: getattr(config.model, name) for name in ("dropout", "attention_dropout", "ff_dropout", "word_dropout")
-    }
-    return replace(theirs.model, **rates, layer_drop=config.model.layer_drop)
+    model, tokenizer = config.model, config.tokenizer
+    rates = {name: value for name, value in asdict(model).items() if "drop" in name}
+    return replace(
+        config,
+        model=replace(theirs.model, **rates),
+        tokenizer=replace(theirs.tokenizer, bpe_dropout=tokenizer.bpe_dropout),
+    )
+
+
+def describe_given(run: RunDir, tokenizers: TokenizerPair, config: TokenizerConfig, asked: set[str]) -> TokenizerConfig:
+    """Return the settings of tokenizers that `prepare --tokenizer` was given; asked otherwise, raise."""
+    facts: dict[str, Any] = {"vocab_size": tokenizers.source.vocab_size, "joint": tokenizers.joint}
+    for name, value in facts.items():
+        if f"tokenizer.{name}" in asked and getattr(config, name) != value:
+            raise SeqtoolError(
+                f"{run.path}: was prepared with a given tokenizer, which has {name} = {value!r}; "
+                f"leave tokenizer.{name} out, or start over with --fresh"
+            )
+    return replace(config, **facts)
 
 
 def open_data(request: TrainRequest, run: RunDir) -> TrainingData:
@@ -119,6 +151,8 @@ def open_data(request: TrainRequest, run: RunDir) -> TrainingData:
     tokenizers = TokenizerPair.load(run)
     corpus = PreparedCorpus.open(run.prepared)
     valid = read_valid(request.valid) if request.valid else corpus.held_out
+    if not valid:
+        raise SeqtoolError(f"{run.path}: the corpus is too small to hold pairs out of it; give --valid")
     dropout = BpeDropout.of(tokenizers, config.tokenizer.bpe_dropout, config.train.seed)
     return TrainingData(config, tokenizers, corpus, valid, dropout)
 
@@ -127,11 +161,14 @@ def read_valid(corpus: Corpus) -> list[tuple[str, str]]:
     """Read the validation pairs as text; a line that cannot be decoded is an error, since scores depend on each."""
     pairs = []
     for pair in read_pairs(corpus):
-        src, tgt = decode_line(pair.src), decode_line(pair.tgt) if pair.tgt is not None else None
-        if src is None or tgt is None:
+        if pair.tgt is None:
             raise SeqtoolError(
-                f"{corpus}: line {pair.number:,} has no target or invalid UTF-8; mend it before validating on it"
+                f"{corpus}: line {pair.number:,} has no tab and so no target; "
+                "give --valid one TSV file, or give it twice, for the source and for the target"
             )
+        src, tgt = decode_line(pair.src), decode_line(pair.tgt)
+        if src is None or tgt is None:
+            raise SeqtoolError(f"{corpus}: line {pair.number:,} is not valid UTF-8; mend it before validating on it")
         pairs.append((src, tgt))
     if not pairs:
         raise SeqtoolError(f"{corpus}: the validation set is empty; give another --valid, or none to hold some out")

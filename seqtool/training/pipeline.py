@@ -1,24 +1,22 @@
 """The whole of `train`: from a request to a complete run directory, or back to where an interrupted run stood."""
 
 import contextlib
-import fcntl
 import os
 import shutil
-import time
-from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
 
 from seqtool.config import Config
-from seqtool.corpus.reading import count_pairs
+from seqtool.corpus.reading import count_pairs, require_files
 from seqtool.corpus.tokenizer import TokenizerPair
+from seqtool.durations import format_seconds
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir, make_folder
+from seqtool.files import RunDir, locked, make_folder
 from seqtool.model.loading import put_weights, read_weights
 from seqtool.model.transformer import Transformer
 from seqtool.training.checkpoint import is_disk_full
-from seqtool.training.data import TrainingData, open_data, prepare_data
+from seqtool.training.data import TrainingData, open_data, prepare_data, read_valid
 from seqtool.training.distributed import Workers, join_workers
 from seqtool.training.finishing import (
     Choice,
@@ -30,7 +28,7 @@ from seqtool.training.finishing import (
 )
 from seqtool.training.fitting import fit_batch_tokens
 from seqtool.training.interruption import Interruption
-from seqtool.training.progress import Progress, format_seconds
+from seqtool.training.progress import Progress
 from seqtool.training.settling import TrainRequest, choose_precision, choose_threads, write_config
 from seqtool.training.trainer import Trainer
 from seqtool.training.validation import Validator
@@ -42,7 +40,9 @@ def train(request: TrainRequest) -> bool:
     progress = Progress(quiet=not workers.is_first)
     run = RunDir(make_folder(request.out))
     try:
-        with _locked(run) if workers.is_first else contextlib.nullcontext():
+        busy = f"{run.path}: another training is at work in this folder; wait for it or give another -o"
+        # A worker group that torchrun restarts may still be ending.
+        with locked(run.path / ".lock", busy, patience=5) if workers.is_first else contextlib.nullcontext():
             return _train(request, run, workers, progress)
     except OSError as error:
         if is_disk_full(error):
@@ -174,6 +174,15 @@ def check_request(request: TrainRequest) -> None:
         RunDir(request.start_from).require_model()
         if request.start_from.resolve() == request.out.resolve():
             raise SeqtoolError(f"{request.out}: --from and -o are the same folder; give -o another one")
+    run = RunDir(request.out)
+    if run.weights.exists() and not run.checkpoint_folders() and not request.fresh:
+        raise SeqtoolError(
+            f"{run.path}: holds a model, and no checkpoint to continue from; "
+            "give another -o (with --from this one to fine-tune it), or --fresh to start over"
+        )
+    require_files(request.held_apart)
+    if request.valid:
+        read_valid(request.valid)
     if request.fresh:
         for corpus in (*request.corpora, *request.held_apart):
             count_pairs(corpus)
@@ -191,24 +200,3 @@ def remove_run(run: RunDir) -> None:
     files = (run.config, run.tokenizer, run.target_tokenizer, run.weights, run.manifest, run.metrics, run.report)
     for file in (*files, run.path / "valid.jsonl"):
         file.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _locked(run: RunDir) -> Iterator[None]:
-    """Keep a second training out of the same folder; the lock ends with the process, however that ends."""
-    handle = os.open(run.path / ".lock", os.O_CREAT | os.O_RDWR)
-    try:
-        deadline = time.monotonic() + 5  # a worker group that torchrun restarts may still be ending
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise SeqtoolError(
-                        f"{run.path}: another training is at work in this folder; wait for it or give another -o"
-                    ) from None
-                time.sleep(0.1)
-        yield
-    finally:
-        os.close(handle)

@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from seqtool.durations import format_seconds
 from seqtool.files import write_whole
 
 SPARKS = "▁▂▃▄▅▆▇█"
@@ -178,12 +179,3 @@ def valid_line(entry: dict[str, Any]) -> str:
         f"step {entry['step']:,}  valid loss {entry['loss']:.4f}  perplexity {entry['perplexity']:.2f}  "
         f"BLEU {entry['bleu']:.2f}  chrF {entry['chrf']:.2f}{best}"
     )
-
-
-def format_seconds(seconds: float) -> str:
-    """Return a duration for a person: 45 s, 12:34, 3:05:07."""
-    total = round(seconds)
-    if total < 60:
-        return f"{total} s"
-    hours, rest = divmod(total, 3600)
-    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"

@@ -93,12 +93,12 @@ def write_config(run: RunDir, config: Config) -> None:
 
 
 def changes(before: Config, after: Config) -> Iterable[tuple[str, Any, Any]]:
-    """Yield (name, old, new) of every setting that differs; 'auto' agrees with whatever it was settled to."""
+    """Yield (name, old, new) of every setting that differs."""
     for section in dataclasses.fields(Config):
         old_part, new_part = getattr(before, section.name), getattr(after, section.name)
         for field in dataclasses.fields(old_part):
             old, new = getattr(old_part, field.name), getattr(new_part, field.name)
-            if old != new and new != "auto":
+            if old != new:
                 yield f"{section.name}.{field.name}", old, new
 
 

@@ -10,11 +10,13 @@ import torch
 from torch import Tensor
 
 from seqtool.config import Config
+from seqtool.corpus.text import clean_text
 from seqtool.corpus.tokenizer import BOS, EOS, PAD, TokenizerPair
 from seqtool.evaluation.metrics import MetricScore, score_bleu_chrf
 from seqtool.model.loading import weights_of
 from seqtool.model.transformer import Transformer
 from seqtool.training.loss import smoothed_cross_entropy
+from seqtool.training.settling import choose_threads
 from seqtool.translation.engines.torch_engine import TorchEngine
 from seqtool.translation.translator import Translator
 
@@ -50,9 +52,11 @@ class Validator:
         self.model = Transformer(config.model, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
         self.model.to(device).eval()
         self._weights = weights_of(self.model)
-        self._translator = Translator.with_config(config, tokenizers, TorchEngine([self.model], device))
-        src = tokenizers.source.encode_batch([pair[0] for pair in pairs])
-        tgt = tokenizers.target.encode_batch([pair[1] for pair in pairs])
+        threads = choose_threads(config.decode.threads or config.train.threads)
+        engine = TorchEngine([self.model], device, batch_tokens=config.decode.batch_tokens, threads=threads)
+        self._translator = Translator.with_config(config, tokenizers, engine)
+        src = tokenizers.source.encode_batch([clean_text(pair[0]) for pair in pairs])
+        tgt = tokenizers.target.encode_batch([clean_text(pair[1]) for pair in pairs])
         limit = self._translator.max_tokens
         self._ids = sorted(
             ((s[:limit], t[:limit]) for s, t in zip(src, tgt, strict=True)),

@@ -41,13 +41,14 @@ class SearchOptions:
             ("beam", self.beam, self.beam >= 1),
             ("n-best", self.n_best, self.n_best >= 1),
             ("length-penalty", self.length_penalty, 0 <= self.length_penalty <= 10),
-            ("coverage-penalty", self.coverage_penalty, self.coverage_penalty >= 0),
+            ("coverage-penalty", self.coverage_penalty, 0 <= self.coverage_penalty <= 100),
             ("max-length-ratio", self.max_length_ratio, 0 <= self.max_length_ratio < float("inf")),
             ("patience", self.patience, self.patience > 0),
             ("temperature", self.temperature, 0 < self.temperature < float("inf")),
             ("top-k", self.top_k, self.top_k >= 0),
             ("top-p", self.top_p, 0 < self.top_p <= 1),
             ("seed", self.seed, 0 <= self.seed < 2**63),
+            ("diversity", self.diversity, 0 <= self.diversity <= 100),
             ("no-repeat-ngram", self.no_repeat_ngram, self.no_repeat_ngram >= 0),
         ):
             if not good:

@@ -25,6 +25,7 @@ def make_record(run: RunDir, quantization: str, n_positions: int, n_learned: int
         "format": FORMAT,
         "weights_sha256": sha256_of(run.weights),
         "weights_bytes": run.weights.stat().st_size,
+        "weights_modified": run.weights.stat().st_mtime_ns,
         "quantization": quantization,
         "positions": n_positions,
         "learned_positions": n_learned,
@@ -34,18 +35,15 @@ def make_record(run: RunDir, quantization: str, n_positions: int, n_learned: int
 def is_current(run: RunDir, record: dict[str, Any]) -> bool:
     """Tell whether an export was made from the weights that are there now.
 
-    The manifest says what they are, so that a large file need not be read.
+    Weights of the same size and time are the same; where only the time differs (a copy), their bytes decide.
     """
-    if record.get("weights_bytes") != run.weights.stat().st_size:
+    facts = run.weights.stat()
+    if record.get("weights_bytes") != facts.st_size:
         return False
-    return bool(record.get("weights_sha256") == file_sums(run)[run.weights.name])
+    return record.get("weights_modified") == facts.st_mtime_ns or record.get("weights_sha256") == sha256_of(run.weights)
 
 
 def file_sums(run: RunDir) -> dict[str, str]:
-    """Return the checksums of a model's files: those of its manifest, unless it has none or the weights are newer."""
-    files = run.read_manifest().get("files")
-    recorded: dict[str, str] = files if isinstance(files, dict) else {}
-    if run.weights.name in recorded and run.weights.stat().st_mtime_ns <= run.manifest.stat().st_mtime_ns:
-        return recorded
+    """Return the checksums of a model's files."""
     paths = (run.config, run.tokenizer, run.target_tokenizer, run.weights)
     return {path.name: sha256_of(path) for path in paths if path.exists()}

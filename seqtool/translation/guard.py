@@ -7,8 +7,11 @@ MIN_TURNS = 4  # so many times the same phrase in a row may be a loop
 MIN_LOOP_TOKENS = 8  # and it must be as long as this
 
 
-def longest_run(ids: Sequence[int], period: int) -> int:
-    """Return how many times in a row, at most, a phrase of `period` tokens follows itself."""
+def longest_run(ids: Sequence[object], period: int) -> int:
+    """Return how many times in a row, at most, a phrase of `period` tokens is said (1: never again).
+
+    A run of m tokens each equal to the one `period` places before it is a phrase said m // period more times.
+    """
     best = run = 0
     for index in range(period, len(ids)):
         run = run + 1 if ids[index] == ids[index - period] else 0

@@ -10,9 +10,12 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+from seqtool.errors import SeqtoolError
+
 MAX_LINES = 4096  # in a block: enough to group by length
 MAX_BYTES = 1 << 20
 LIVE_WAIT = 0.03  # seconds that a line waits for others to be translated with
+MAX_LINE_BYTES = 64 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -22,18 +25,26 @@ class LineBuffer:
     def __init__(self) -> None:
         self._lines: deque[bytes] = deque()
         self._rest: list[bytes] = []  # pieces of a line that is not complete
+        self._n_rest = 0
         self._n_bytes = 0
-        self._is_start = True
+        self._n_added = 0
 
     def feed(self, piece: bytes) -> None:
         """Add bytes, however few."""
         first, *others = piece.split(b"\n")
         self._rest.append(first)
+        self._n_rest += len(first)
         if others:
             self._add(b"".join(self._rest))
             for line in others[:-1]:
                 self._add(line)
             self._rest = [others[-1]]
+            self._n_rest = len(others[-1])
+        if self._n_rest > MAX_LINE_BYTES:
+            raise SeqtoolError(
+                f"line {self._n_added + 1:,} is longer than {MAX_LINE_BYTES >> 20} MiB; "
+                "the input must be text with one sentence or paragraph a line"
+            )
 
     def finish(self) -> None:
         """Take what is left as the last line; there is none after a final line break."""
@@ -63,9 +74,9 @@ class LineBuffer:
         return len(self._lines) > MAX_LINES or self._n_bytes > MAX_BYTES
 
     def _add(self, line: bytes) -> None:
-        if self._is_start and line.startswith(BYTE_ORDER_MARK):
-            line = line[len(BYTE_ORDER_MARK) :]
-        self._is_start = False
+        if not self._n_added:
+            line = line.removeprefix(BYTE_ORDER_MARK)
+        self._n_added += 1
         self._lines.append(line)
         self._n_bytes += len(line) + 1
 

@@ -125,23 +125,27 @@ class LineTranslator:
         """Count what happened, and name the lines that had a problem."""
         summary = self.summary
         summary.n_lines += len(block)
-        odd = {line for line, one in known.items() if not one.is_valid or one.translation.n_parts > 1}
         invalid: list[int] = []
         split: list[int] = []
+        doubtful: list[int] = []
         for number, line in enumerate(block, first):
-            translation = known[line].translation
+            translation, is_valid = known[line]
             summary.n_replaced += translation.n_replaced
             summary.n_doubtful += translation.n_doubtful
-            if line in odd:
-                (invalid if not known[line].is_valid else split).append(number)
-                if not known[line].is_valid and translation.n_parts > 1:
-                    split.append(number)
+            if not is_valid:
+                invalid.append(number)
+            if translation.n_parts > 1:
+                split.append(number)
+            if translation.n_doubtful:
+                doubtful.append(number)
         summary.n_invalid += len(invalid)
         summary.n_split += len(split)
         if invalid:
             self._notify(f"{name_lines(invalid)}: not valid UTF-8; the bad bytes were read as U+FFFD")
         if split:
             self._notify(f"{name_lines(split)}: longer than {self._longest} tokens; translated in parts")
+        if doubtful:
+            self._notify(f"{name_lines(doubtful)}: the translation is empty or looping, and the beam has no better one")
 
     def _remember(self, known: dict[bytes, Known]) -> None:
         """Keep the latest short lines for the blocks to come."""

@@ -6,13 +6,13 @@
 It knows text, tokens and over-long lines; what a batch is and how to search is the engine's concern.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from seqtool.config import Config, DecodeConfig
+from seqtool.corpus.text import clean_text
 from seqtool.corpus.tokenizer import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.translation.engine import Engine, SearchOptions, TokenHypothesis
@@ -22,19 +22,9 @@ from seqtool.translation.options import describe_search, make_options
 from seqtool.translation.results import Hypothesis, Translation, join_hypotheses
 from seqtool.translation.splitting import split_text
 
-__all__ = ["Hypothesis", "Translation", "Translator", "clean_text"]
+__all__ = ["Hypothesis", "Translation", "Translator"]
 
 BATCHES_AT_ONCE = 16  # what one call of an engine gets, at least, in multiples of its batch
-
-# What some program takes for the end of a line or a column, and NUL; each becomes a space.
-_BREAKS = re.compile("[\0\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029]")
-# A line without any such character shows nothing: it has only spaces, control characters and zero-width marks.
-_VISIBLE = re.compile("[^\\s\0-\x1f\x7f-\x9f\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
-
-
-def clean_text(text: str) -> str:
-    """Return a text as one line without white space around it; empty if nothing of it can be seen."""
-    return _BREAKS.sub(" ", text).strip() if _VISIBLE.search(text) else ""
 
 
 class Part(NamedTuple):

@@ -7,6 +7,9 @@ What makes its results those of the torch engine, whatever else is in a batch:
 - CTranslate2 divides by length ** penalty, seqtool by the GNMT penalty. So all hypotheses of the beam are asked for,
   their log-probabilities recovered, and ranked again.
 - Hypotheses are returned with their end symbol: one without it ran into the length limit and is ended there.
+
+With banned tokens, repeated n-grams or a prefix it may find other translations than the torch engine does: it shares
+the probability of what is forbidden among the rest, and looks at fewer ends right behind a prefix.
 """
 
 import math
@@ -140,7 +143,9 @@ class CTranslate2Engine:
             "--coverage-penalty": options.coverage_penalty != 0,
             "--diverse-groups": options.diverse_groups > 1,
             "--require": bool(options.required),
-            f"--patience {options.patience:g}": math.isinf(options.patience),
+            f"--patience {options.patience:g}": (
+                math.isinf(options.patience) or (options.beam == 1 and options.patience != 1)
+            ),
             f"--max-length-ratio {options.max_length_ratio:g} for lines of {n_source:,} tokens": (
                 0 < self.max_tokens < longest
             ),
