@@ -2,9 +2,10 @@
 
     python benchmarks/multi30k.py FOLDER --minutes 60 [--pairs N] [--seed 1] [--out DIR] [--set ...]
 
-FOLDER holds train, val and test_2016_flickr as .en.gz and .de.gz. Where they are in lower case, they are taken to be
-tokenized too, as in the literature: BLEU is then computed on the tokens as they are (tokenization none, which is what
-multi-bleu.perl does). All else is ordinary text, scored with case by sacreBLEU's defaults. English to German, beam 5.
+FOLDER holds train, val and test_2016_flickr as .en.gz and .de.gz (multi30k.md says where they come from). Where they
+are in lower case, they are taken to be tokenized too, as in the literature: BLEU is then computed on the tokens as they
+are (tokenization none, which is what multi-bleu.perl does). All else is ordinary text, scored with case by sacreBLEU's
+defaults. English to German, beam 5.
 
 Trains with `--preset auto` and nothing else but what --set names, prints validation BLEU over the minutes, and scores
 test 2016 with both engines. Nothing but the validation set decides anything; test 2016 is for the final figure. With

@@ -24,7 +24,8 @@ from seqtool.corpus.token_array import TokenArray
 from seqtool.corpus.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair, train_tokenizer
 from seqtool.errors import SeqtoolError
 
-DATA = Path(os.environ.get("SEQTOOL_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DEMO = Path(__file__).parents[1] / "data"
+MULTI30K = Path(os.environ.get("SEQTOOL_MULTI30K", DEMO.parents[1] / "shared" / "data" / "multi30k"))
 
 
 @dataclass(frozen=True)
@@ -191,22 +192,27 @@ def test_a_corpus_without_pairs_is_an_error() -> None:
         BatchPlan(empty.lengths, empty.lengths, 100, 1)
 
 
-@pytest.mark.skipif(not (DATA / "multi30k").is_dir(), reason="Multi30k is not at hand")
-def test_multi30k_batches_are_at_least_95_percent_tokens(tmp_path: Path) -> None:
-    files = [(DATA / "multi30k" / f"train.{side}.gz").read_bytes() for side in ("en", "de")]
-    texts = [gzip.decompress(file).decode().split("\n")[:-1] for file in files]
+@pytest.mark.parametrize("corpus", ["demo", "multi30k"])
+def test_batches_are_at_least_95_percent_tokens(tmp_path: Path, corpus: str) -> None:
+    if corpus == "demo":
+        texts = [(DEMO / f"train.{side}").read_text(encoding="utf-8").split("\n")[:-1] for side in ("en", "de")]
+    elif not MULTI30K.is_dir():
+        pytest.skip("SEQTOOL_MULTI30K names no folder with Multi30k")
+    else:
+        files = [(MULTI30K / f"train.{side}.gz").read_bytes() for side in ("en", "de")]
+        texts = [gzip.decompress(file).decode().split("\n")[:-1] for file in files]
     train_tokenizer(texts[0] + texts[1], TokenizerConfig(), tmp_path / "t.model")
     tokenizer = Tokenizer.load(tmp_path / "t.model")
-    corpus = Arrays(*(TokenArray.from_rows(tokenizer.encode_batch(side, threads=2)) for side in texts))
-    plan = make_plan(corpus, 4096).epoch(0)
+    arrays = Arrays(*(TokenArray.from_rows(tokenizer.encode_batch(side, threads=2)) for side in texts))
+    plan = make_plan(arrays, 4096).epoch(0)
     real = total = 0
     for index in range(len(plan)):
-        batch = make_batch(corpus, plan, 0, index)
+        batch = make_batch(arrays, plan, 0, index)
         for side in (batch.src, batch.tgt_out):
             real += int((side != PAD).sum())
             total += side.size
             assert side.size <= 4096
-    assert real == sum(len(side.tokens) + len(side) for side in (corpus.source, corpus.target))
+    assert real == sum(len(side.tokens) + len(side) for side in (arrays.source, arrays.target))
     assert real / total >= 0.95
 
 
