@@ -73,6 +73,10 @@ class Transformer(nn.Module):
         """The (V, D) weights that turn decoder states into logits: the target embeddings."""
         return self.tgt_embedding.tokens.weight
 
+    def set_word_dropout(self, rate: float) -> None:
+        """Change the chance of hiding a whole input token, which a training may do on its way."""
+        self.src_embedding.word_dropout = self.tgt_embedding.word_dropout = rate
+
     def encode(self, src: Tensor) -> Memory:
         """Encode source ids (B, S)."""
         mask = src != PAD  # (B, S)

@@ -116,6 +116,8 @@ class Trainer:
         train, state = self.config.train, self.state
         step = state.step + 1
         lr = learning_rate(step, state.fit(train), self.config.model.d_model)
+        has_begun = batch.epoch >= train.word_dropout_after
+        self.model.set_word_dropout(self.config.model.word_dropout if has_begun else 0.0)
         result = train_step(self.gradient_maker, self.updater, batch, step, lr)
         self._results.append((batch.n_tgt_tokens, result))
         state.step = step
