@@ -16,6 +16,7 @@ SETTINGS = {
     "model.decoder_layers": 2,
     "model.dropout": 0.2,
     "model.word_dropout": 0.1,
+    "train.word_dropout_after": 1,
     "tokenizer.vocab_size": 400,
     "tokenizer.bpe_dropout": 0.1,
     "train.batch_tokens": 256,

@@ -128,17 +128,6 @@ def test_other_minutes_are_planned_before_the_next_step(tmp_path: Path, corpus: 
     assert rates[ended + 1] == pytest.approx(expected)
 
 
-def test_word_dropout_begins_after_its_epochs(tmp_path: Path, corpus: list[str]) -> None:
-    found = []
-    for name, settings in (("never", {"model_word_dropout": 0.0}), ("later", {"train_word_dropout_after": 1})):
-        run_to_end(train_command(corpus, tmp_path / name, train_epochs=2, train_validate_every=1000, **settings))
-        found.append([entry for entry in read_metrics(tmp_path / name) if entry["kind"] == "train"])
-    never, later = found
-    n_equal = sum(a["loss"] == b["loss"] for a, b in zip(never, later, strict=True))
-    n_before = sum(entry["epoch"] == 0 for entry in never) + 1  # the last step of an epoch reports the next one
-    assert n_equal == n_before < len(never) - 1
-
-
 def test_epochs_and_patience_end_a_run(tmp_path: Path, corpus: list[str]) -> None:
     done = run_to_end(train_command(corpus, tmp_path / "epochs", train_epochs=2, train_steps=1000))
     assert "2 epochs are done" in done.stderr

@@ -1,11 +1,11 @@
-"""The learning rate against values worked out by hand."""
+"""Schedules against values worked out by hand."""
 
 import math
 
 import pytest
 
-from seqtool.config import TrainConfig
-from seqtool.training.schedule import learning_rate
+from seqtool.config import Config, ModelConfig, TrainConfig
+from seqtool.training.schedule import learning_rate, word_dropout
 
 
 def rate(step: int, schedule: str, total: int = 10_000, lr: float = 1.0, warmup: int = 4000) -> float:
@@ -44,3 +44,10 @@ def test_linear_falls_evenly_and_constant_stays() -> None:
 def test_without_warmup_the_first_step_has_the_full_rate() -> None:
     assert rate(1, "constant", warmup=0) == 1.0
     assert rate(1, "inverse_sqrt", warmup=0) == 1.0
+
+
+def test_word_dropout_begins_after_its_epochs() -> None:
+    model = ModelConfig(word_dropout=0.2)
+    later = Config(model=model, train=TrainConfig(word_dropout_after=2))
+    assert [word_dropout(epoch, later) for epoch in range(4)] == [0.0, 0.0, 0.2, 0.2]
+    assert word_dropout(0, Config(model=model)) == 0.2

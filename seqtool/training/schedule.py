@@ -1,8 +1,8 @@
-"""The learning rate as a pure function of the step."""
+"""What changes on the way, as pure functions: the learning rate of a step, the word dropout of an epoch."""
 
 import math
 
-from seqtool.config import TrainConfig
+from seqtool.config import Config, TrainConfig
 
 
 def learning_rate(step: int, config: TrainConfig, d_model: int) -> float:
@@ -25,3 +25,8 @@ def learning_rate(step: int, config: TrainConfig, d_model: int) -> float:
     if config.schedule == "linear":
         return config.lr * (1 - done)
     return config.lr
+
+
+def word_dropout(epoch: int, config: Config) -> float:
+    """Return the chance of hiding an input token in an epoch (the first one is 0)."""
+    return config.model.word_dropout if epoch >= config.train.word_dropout_after else 0.0

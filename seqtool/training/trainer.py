@@ -20,7 +20,7 @@ from seqtool.training.distributed import Workers
 from seqtool.training.interruption import Interruption
 from seqtool.training.optimizer import Updater, weights_by_name
 from seqtool.training.progress import MetricsLog, Progress
-from seqtool.training.schedule import learning_rate
+from seqtool.training.schedule import learning_rate, word_dropout
 from seqtool.training.state import CALIBRATION_STEPS, NOT_PLANNED, RunState, Window
 from seqtool.training.step import GradientMaker, LossOf, train_step
 from seqtool.training.tensorboard import TensorboardLog
@@ -116,8 +116,7 @@ class Trainer:
         train, state = self.config.train, self.state
         step = state.step + 1
         lr = learning_rate(step, state.fit(train), self.config.model.d_model)
-        has_begun = batch.epoch >= train.word_dropout_after
-        self.model.set_word_dropout(self.config.model.word_dropout if has_begun else 0.0)
+        self.model.set_word_dropout(word_dropout(batch.epoch, self.config))
         result = train_step(self.gradient_maker, self.updater, batch, step, lr)
         self._results.append((batch.n_tgt_tokens, result))
         state.step = step
