@@ -21,7 +21,7 @@ demo: install  ## Train on the demo corpus, translate from stdin, print a BLEU s
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh data/demo.sh
 
 test: install  ## Run the tests
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 check: install  ## Format, lint, types and import layers
 	$(BIN)/ruff format --check .
