@@ -112,7 +112,7 @@ def run(
     """Send the input through the translator, to where it is wanted, and say what was odd about it."""
     from seqtool.files import is_stream
     from seqtool.translation.output import FileSink, StreamSink
-    from seqtool.translation.sharding import Shard, ShardedFile, refuse_other_parts
+    from seqtool.translation.sharding import Shard, ShardedFile, is_restarted, refuse_other_parts
     from seqtool.translation.stream import translate_blocks
 
     shard = Shard.from_environment()
@@ -135,11 +135,6 @@ def run(
         if bar:
             bar.clear()
     report(worker.summary)
-
-
-def is_restarted() -> bool:
-    """Tell whether torchrun has started these processes again after one of them died."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
 def open_stream(output: Path | None) -> AbstractContextManager[BinaryIO]:

@@ -45,11 +45,10 @@ def prepare_data(request: TrainRequest, run: RunDir, device: str, progress: Prog
     check_same_corpus(run, request)
     pairs = count_known_pairs(run, request.corpora)
     config = request.resolve(pairs, device)
-    tokenizers = given_tokenizers(run)
     if request.start_from:
-        tokenizers = TokenizerPair.load(RunDir(request.start_from).require_model())
+        tokenizers: TokenizerPair | None = TokenizerPair.load(RunDir(request.start_from).require_model())
         config = config_to_tune(request, config)
-    elif tokenizers:
+    elif tokenizers := given_tokenizers(run):
         config = replace(config, tokenizer=describe_given(run, tokenizers, config.tokenizer, request.given_settings()))
     config = keep_settled(run, config, request.given_settings())
     check_unchanged(run, config)

@@ -1,7 +1,6 @@
 """The whole of `train`: from a request to a complete run directory, or back to where an interrupted run stood."""
 
 import contextlib
-import os
 import shutil
 from dataclasses import replace
 
@@ -32,6 +31,7 @@ from seqtool.training.progress import Progress
 from seqtool.training.settling import TrainRequest, choose_precision, choose_threads, write_config
 from seqtool.training.trainer import Trainer
 from seqtool.training.validation import Validator
+from seqtool.translation.sharding import is_restarted
 
 
 def train(request: TrainRequest) -> bool:
@@ -186,11 +186,6 @@ def check_request(request: TrainRequest) -> None:
     if request.fresh:
         for corpus in (*request.corpora, *request.held_apart):
             count_pairs(corpus)
-
-
-def is_restarted() -> bool:
-    """Tell whether torchrun has started this group of workers again after one of them died."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
 def remove_run(run: RunDir) -> None:

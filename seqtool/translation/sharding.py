@@ -40,6 +40,11 @@ class Shard:
         return index % self.world == self.rank
 
 
+def is_restarted() -> bool:
+    """Tell whether torchrun has started this group of processes again after one of them died."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
 def refuse_other_parts(path: Path, n_processes: int) -> None:
     """Raise where there are parts of another number of processes, which these cannot continue."""
     for part in sorted(path.parent.glob(glob.escape(path.name) + ".part-*-of-*.partial")):
