@@ -148,16 +148,13 @@ def test_score_prints_a_log_probability_a_line(run, tmp_path):
     assert [float(line) for line in normal.stdout.splitlines()] == pytest.approx(
         [math.fsum(scores) / len(scores) for scores in expected], abs=1e-5
     )
-    objects = [
-        json.loads(line)
-        for line in run_text("score", "-m", run.path, src, tgt, "--engine", "torch", "--json").stdout.split("\n")[:-1]
-    ]
-    assert [one["token_scores"] for one in objects] == expected
-    assert all(len(one["tokens"]) + 1 == len(one["token_scores"]) for one in objects)
     done = run_text("score", "-m", run.path, src, tgt, "--engine", "torch", "--json", "--normalize")
-    both = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
-    assert [one["log_prob"] for one in both] == [one["log_prob"] for one in objects]
-    assert both[0]["log_prob_per_token"] == pytest.approx(both[0]["log_prob"] / len(both[0]["token_scores"]))
+    objects = [json.loads(line) for line in done.stdout.split("\n")[:-1]]
+    assert [one["token_scores"] for one in objects] == expected
+    assert [one["log_prob"] for one in objects] == pytest.approx([math.fsum(scores) for scores in expected])
+    assert all(len(one["tokens"]) + 1 == len(one["token_scores"]) for one in objects)
+    first = objects[0]
+    assert first["log_prob_per_token"] == pytest.approx(first["log_prob"] / len(first["token_scores"]))
 
 
 def test_score_names_lines_by_their_number(run, tmp_path):
