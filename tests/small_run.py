@@ -17,6 +17,7 @@ SETTINGS = {
     "model.dropout": 0.2,
     "model.word_dropout": 0.1,
     "train.word_dropout_after": 1,
+    "train.both_ways": 0.6,
     "tokenizer.vocab_size": 400,
     "tokenizer.bpe_dropout": 0.1,
     "train.batch_tokens": 256,

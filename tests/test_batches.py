@@ -53,7 +53,7 @@ def varied_corpus(n: int, seed: int = 0) -> Arrays:
 
 def same(a: Batch, b: Batch) -> bool:
     arrays = ("src", "tgt_in", "tgt_out", "pairs")
-    facts = ("epoch", "index", "n_tgt_tokens", "last_in_epoch")
+    facts = ("epoch", "index", "n_src_tokens", "n_tgt_tokens", "last_in_epoch")
     return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in arrays) and all(
         getattr(a, name) == getattr(b, name) for name in facts
     )
@@ -90,7 +90,7 @@ def test_the_global_batches_are_the_same_for_any_number_of_workers(
         mine = iterate_batches(corpus, plan, rank=rank, n_workers=n_workers, prefetch=0)
         for whole, part in zip(alone, mine, strict=False):
             assert part.pairs.tolist() == whole.pairs[rank::n_workers].tolist()
-            assert part.n_tgt_tokens == whole.n_tgt_tokens
+            assert (part.n_src_tokens, part.n_tgt_tokens) == (whole.n_src_tokens, whole.n_tgt_tokens)
             assert (part.epoch, part.index, part.last_in_epoch) == (whole.epoch, whole.index, whole.last_in_epoch)
             assert part.src.tolist() == whole.src[rank::n_workers, : part.src.shape[1]].tolist()
             assert (whole.src[rank::n_workers, part.src.shape[1] :] == PAD).all()
@@ -127,16 +127,31 @@ def test_rows_have_their_begin_and_end_and_padding() -> None:
     assert batch.src[b].tolist() == [11, EOS, PAD]
     assert batch.tgt_in[b].tolist() == [BOS, 12, PAD, PAD]
     assert batch.tgt_out[b].tolist() == [12, EOS, PAD, PAD]
-    assert batch.n_tgt_tokens == 4 + 2
+    assert (batch.n_src_tokens, batch.n_tgt_tokens) == (3 + 2, 4 + 2)
     assert batch.last_in_epoch
 
 
 def test_a_worker_without_rows_gets_a_well_formed_batch() -> None:
     corpus = make_corpus([(2, 3)])
     batch = make_batch(corpus, make_plan(corpus).epoch(0), 0, 0, rank=5, n_workers=8)
-    assert len(batch) == 0
-    assert batch.src.shape == batch.tgt_in.shape == batch.tgt_out.shape == (0, 1)
-    assert batch.n_tgt_tokens == 4
+    for one in (batch, batch.turned()):
+        assert len(one) == 0
+        assert one.src.shape == one.tgt_in.shape == one.tgt_out.shape == (0, 1)
+    assert (batch.n_src_tokens, batch.n_tgt_tokens) == (3, 4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(lengths_of_pairs, st.integers(30, 200), st.sampled_from([1, 2, 3]))
+def test_a_turned_batch_is_the_batch_of_the_corpus_turned_round(
+    lengths: list[tuple[int, int]], batch_tokens: int, n_workers: int
+) -> None:
+    corpus = make_corpus(lengths)
+    turned = Arrays(corpus.target, corpus.source)
+    epoch = make_plan(corpus, batch_tokens).epoch(0)
+    for index, rank in itertools.product(range(len(epoch)), range(n_workers)):
+        batch = make_batch(corpus, epoch, 0, index, rank, n_workers)
+        assert same(batch.turned(), make_batch(turned, epoch, 0, index, rank, n_workers))
+        assert same(batch.turned().turned(), batch)
 
 
 def test_epochs_and_seeds_differ_and_repeat() -> None:

@@ -34,9 +34,9 @@ class ScoreTable:
 @pytest.mark.parametrize(
     ("bleu", "chosen", "tried"),
     [
-        (lambda p: -((p - 2.1) ** 2), 2.0, [1.5, 2.0, 2.5]),  # up to the top, and one step beyond it
+        (lambda p: -((p - 0.6) ** 2), 0.5, [1.5, 0.5, 0.0]),  # down to the top, and one step beyond it
         (lambda p: -p, 0.0, [1.5, 0.5, 0.0]),  # down, but not below none at all
-        (lambda p: p, 3.0, [1.5, 2.0, 2.5, 3.0]),  # not beyond the highest
+        (lambda p: p, 1.5, [1.5]),  # not beyond the highest
         (lambda p: 30.0, 1.0, [1.5, 0.5]),  # what is no better is not taken
     ],
 )

@@ -307,7 +307,20 @@ def test_fine_tuning_keeps_the_settings_of_the_tokenizer(tmp_path: Path, corpus:
     done = run_seqtool(*command)
     assert done.returncode == 0, done.stderr
     assert b"very small corpus" not in done.stderr
-    assert load_config(tmp_path / "auto" / "config.toml").tokenizer.vocab_size == 400
+    config = load_config(tmp_path / "auto" / "config.toml")
+    assert config.tokenizer.vocab_size == 400
+    assert config.train.both_ways == 0  # auto has it, and would unlearn what the model can
+
+
+def test_two_vocabularies_are_trained_one_way(tmp_path: Path, corpus: list[str]) -> None:
+    two = {"tokenizer_joint": "false", "model_share_embeddings": "false", "train_steps": 2}
+    wrong = subprocess.run(train_command(corpus, tmp_path / "run", **two), capture_output=True, text=True, check=False)
+    assert wrong.returncode == 1
+    assert "'both_ways' needs one vocabulary" in wrong.stderr
+    options = ["--steps", "1", "--set", "tokenizer.joint=false", "--set", "model.share_embeddings=false"]
+    done = run_seqtool("train", *corpus, "-o", tmp_path / "auto", *options, "--set", "train.threads=2")
+    assert done.returncode == 0, done.stderr
+    assert load_config(tmp_path / "auto" / "config.toml").train.both_ways == 0
 
 
 def test_training_goes_on_with_the_tokenizer_that_preparation_was_given(tmp_path: Path, corpus: list[str]) -> None:

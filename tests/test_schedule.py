@@ -5,7 +5,7 @@ import math
 import pytest
 
 from seqtool.config import Config, ModelConfig, TrainConfig
-from seqtool.training.schedule import learning_rate, word_dropout
+from seqtool.training.schedule import is_turned, learning_rate, word_dropout
 
 
 def rate(step: int, schedule: str, total: int = 10_000, lr: float = 1.0, warmup: int = 4000) -> float:
@@ -44,6 +44,13 @@ def test_linear_falls_evenly_and_constant_stays() -> None:
 def test_without_warmup_the_first_step_has_the_full_rate() -> None:
     assert rate(1, "constant", warmup=0) == 1.0
     assert rate(1, "inverse_sqrt", warmup=0) == 1.0
+
+
+def test_every_other_step_is_turned_until_the_share_is_used_up() -> None:
+    train = TrainConfig(steps=10, both_ways=0.55)
+    assert [step for step in range(1, 11) if is_turned(step, train)] == [2, 4]
+    assert [step for step in range(1, 11) if is_turned(step, TrainConfig(steps=10, both_ways=1.0))] == [2, 4, 6, 8, 10]
+    assert not any(is_turned(step, TrainConfig(steps=10)) for step in range(1, 11))
 
 
 def test_word_dropout_begins_after_its_epochs() -> None:

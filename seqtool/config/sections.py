@@ -137,6 +137,12 @@ class TrainConfig:
     beta1: float = setting(0.9, "AdamW first moment decay", low=0.0, high=0.99999)
     beta2: float = setting(0.98, "AdamW second moment decay", low=0.0, high=0.99999)
     clip_norm: float = setting(1.0, "largest gradient norm (0: no clipping)", low=0.0)
+    both_ways: float = setting(
+        0.0,
+        "share of the steps, at the start, in which every other batch is translated back (one vocabulary only)",
+        low=0.0,
+        high=1.0,
+    )
     word_dropout_after: int = setting(0, "epochs before model.word_dropout begins", low=0)
     r_drop: float = setting(0.0, "weight of R-Drop's consistency loss (0: off)", low=0.0, high=100.0)
     ema: float = setting(

@@ -6,7 +6,7 @@ Worker r of n takes rows r, r + n, r + 2n, ... of each global batch; the global 
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -39,11 +39,24 @@ class Batch:
     pairs: Ints  # (B,) pair numbers in the corpus
     epoch: int
     index: int  # of the global batch in its epoch
-    n_tgt_tokens: int  # target tokens of the whole global batch, ends included and padding not
+    n_src_tokens: int  # of the whole global batch, ends included and padding not
+    n_tgt_tokens: int
     last_in_epoch: bool
 
     def __len__(self) -> int:
         return len(self.src)
+
+    def turned(self) -> "Batch":
+        """Return the batch with source and target in each other's place."""
+        words = np.where(self.src == EOS, PAD, self.src)[:, :-1]
+        return replace(
+            self,
+            src=self.tgt_out,
+            tgt_in=np.pad(words, ((0, 0), (1, 0)), constant_values=BOS),
+            tgt_out=self.src,
+            n_src_tokens=self.n_tgt_tokens,
+            n_tgt_tokens=self.n_src_tokens,
+        )
 
 
 def iterate_batches(
@@ -86,11 +99,11 @@ def make_batch(
     if dropout is None:
         src, src_lengths = corpus.source.gather(pairs[mine])
         tgt, tgt_lengths = corpus.target.gather(pairs[mine])
-        n_tgt_tokens = int(corpus.target.lengths[pairs].sum(dtype=np.int64)) + len(pairs)
-    else:  # the whole global batch, since its number of target tokens must be known
+        n_src_tokens, n_tgt_tokens = corpus.source.count(pairs), corpus.target.count(pairs)
+    else:  # the whole global batch, since its number of tokens must be known
         src, src_lengths = dropout.source.apply(*corpus.source.gather(pairs), epoch, index)
         tgt, tgt_lengths = dropout.target.apply(*corpus.target.gather(pairs), epoch, index)
-        n_tgt_tokens = len(tgt) + len(pairs)
+        n_src_tokens, n_tgt_tokens = len(src), len(tgt)
         src, src_lengths = _take_rows(src, src_lengths, mine)
         tgt, tgt_lengths = _take_rows(tgt, tgt_lengths, mine)
     return Batch(
@@ -100,7 +113,8 @@ def make_batch(
         pairs=pairs[mine],
         epoch=epoch,
         index=index,
-        n_tgt_tokens=n_tgt_tokens,
+        n_src_tokens=n_src_tokens + len(pairs),
+        n_tgt_tokens=n_tgt_tokens + len(pairs),
         last_in_epoch=index == len(epoch_plan) - 1,
     )
 

@@ -35,6 +35,10 @@ class TokenArray:
         tokens = np.fromiter((token for row in rows for token in row), np.uint32, int(offsets[-1]))
         return cls(tokens, offsets, lengths)
 
+    def count(self, rows: Ints) -> int:
+        """Return how many tokens the given rows have together."""
+        return int(self.lengths[rows].sum(dtype=np.int64))
+
     def gather(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return the tokens of the given rows one after the other, and the length of each, as int64."""
         lengths = self.lengths[rows].astype(np.int64)

@@ -50,6 +50,7 @@ def prepare_data(request: TrainRequest, run: RunDir, device: str, progress: Prog
         config = config_to_tune(request, config)
     elif tokenizers := given_tokenizers(run):
         config = replace(config, tokenizer=describe_given(run, tokenizers, config.tokenizer, request.given_settings()))
+    config = settle_directions(request, config)
     config = keep_settled(run, config, request.given_settings())
     check_unchanged(run, config)
     if request.preset == "auto":
@@ -85,6 +86,19 @@ def check_same_corpus(run: RunDir, request: TrainRequest) -> None:
             f"{run.path}: the corpus is not the one that this run was begun with ({change}). Restore it to continue, "
             "give -o for a new run (--from this one to fine-tune it), or --fresh to start over"
         )
+
+
+def settle_directions(request: TrainRequest, config: Config) -> Config:
+    """Train one way only where a preset would not but must: with two vocabularies, or from a model that is trained."""
+    if not config.train.both_ways or (config.tokenizer.joint and not request.start_from):
+        return config
+    if "train.both_ways" not in request.given_settings():
+        return replace(config, train=replace(config.train, both_ways=0.0))
+    if not config.tokenizer.joint:
+        raise SeqtoolError(
+            "[train] 'both_ways' needs one vocabulary: set tokenizer.joint=true, or train.both_ways=0 to train one way"
+        )
+    return config
 
 
 def keep_settled(run: RunDir, config: Config, given: set[str]) -> Config:

@@ -1,4 +1,4 @@
-"""What changes on the way, as pure functions: the learning rate of a step, the word dropout of an epoch."""
+"""What changes on the way, as pure functions: learning rate, direction, word dropout."""
 
 import math
 
@@ -25,6 +25,11 @@ def learning_rate(step: int, config: TrainConfig, d_model: int) -> float:
     if config.schedule == "linear":
         return config.lr * (1 - done)
     return config.lr
+
+
+def is_turned(step: int, config: TrainConfig) -> bool:
+    """Tell whether a step, counted from 1, learns to translate back, from the target to the source."""
+    return step % 2 == 0 and step <= config.both_ways * config.steps
 
 
 def word_dropout(epoch: int, config: Config) -> float:
