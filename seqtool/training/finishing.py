@@ -88,7 +88,12 @@ def average_weights(checkpoints: list[Checkpoint]) -> dict[str, Tensor]:
 def choose_model(trainer: Trainer, validator: Validator) -> Choice:
     """Return the candidate with the best validation score under the run's own decoding settings."""
     beam, metric = trainer.config.decode.beam, trainer.config.train.metric
-    results = [(c, validator.run(c.weights, beam)) for c in gather_candidates(trainer)]
+    results = []
+    candidates = gather_candidates(trainer)
+    for number, candidate in enumerate(candidates, 1):
+        results.append((candidate, validator.run(candidate.weights, beam)))
+        score = abs(results[-1][1].value(metric))
+        trainer.progress.say(f"{number} of {len(candidates)}: {candidate.name}, validation {metric} {score:.2f}")
     chosen, validation = max(results, key=lambda result: result[1].value(metric))
     choice = Choice(chosen, validation, {c.name: v.value(metric) for c, v in results})
     if trainer.config.decode.length_penalty == "auto" and beam > 1 and metric != "loss":
