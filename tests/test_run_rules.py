@@ -312,6 +312,16 @@ def test_fine_tuning_keeps_the_settings_of_the_tokenizer(tmp_path: Path, corpus:
     assert config.train.both_ways == 0  # auto has it, and would unlearn what the model can
 
 
+def test_the_second_step_is_turned_where_both_ways_are_trained(tmp_path: Path, corpus: list[str]) -> None:
+    seen = []
+    for share in (0, 1):
+        run = tmp_path / str(share)
+        run_to_end(train_command(corpus, run, train_steps=2, train_both_ways=share, tokenizer_bpe_dropout=0))
+        seen.append([entry["seen_tokens"] for entry in read_metrics(run) if entry["kind"] == "train"])
+    assert seen[0][0] == seen[1][0]
+    assert seen[0][1] != seen[1][1]  # the second batch has more tokens on one side than on the other
+
+
 def test_two_vocabularies_are_trained_one_way(tmp_path: Path, corpus: list[str]) -> None:
     two = {"tokenizer_joint": "false", "model_share_embeddings": "false", "train_steps": 2}
     wrong = subprocess.run(train_command(corpus, tmp_path / "run", **two), capture_output=True, text=True, check=False)
