@@ -7,9 +7,10 @@ are in lower case, they are taken to be tokenized too, as in the literature: BLE
 are (tokenization none, which is what multi-bleu.perl does). All else is ordinary text, scored with case by sacreBLEU's
 defaults. English to German, beam 5.
 
-Trains with `--preset auto` and nothing else but what --set names, prints validation BLEU over the minutes, and scores
-test 2016 with both engines. Nothing but the validation set decides anything; test 2016 is for the final figure. With
---no-test it is not even read, as is right while settings are being compared. --pairs takes the first N training pairs.
+Trains with the preset `auto`, or --preset, and nothing else but what --set names, prints validation BLEU over the
+minutes, and scores test 2016 with both engines. Within a run the validation set decides everything; test 2016 is for
+the final figure. With --no-test it is not even read, as is right while settings are being compared. --pairs takes the
+first N training pairs. The same command continues a run that was interrupted, and scores a finished one again.
 """
 
 import argparse

@@ -10,16 +10,11 @@ from pathlib import Path
 import pytest
 from command_line import run_seqtool
 from safetensors.torch import load_file, save_file
-from small_run import last_step, losses, read_metrics, run_to_end, train_command, write_corpus
+from small_run import last_step, losses, read_metrics, run_to_end, train_command
 
 from seqtool import Translator
 from seqtool.config import load_config
 from seqtool.files import RunDir, sha256_of
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")

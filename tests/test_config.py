@@ -95,6 +95,32 @@ def test_a_file_wins_over_what_auto_picks(tmp_path: Path) -> None:
     assert resolve_config("auto", file, pairs=29_000).model.d_model == 48
 
 
+TWO_VOCABULARIES = ["tokenizer.joint=false", "model.share_embeddings=false"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "both_ways", "word_dropout_after"),
+    [
+        ([], 0.35, 20),
+        (TWO_VOCABULARIES, 0, 20),
+        (['tokenizer.user_symbols=["<de>"]'], 0, 20),
+        (['tokenizer.user_symbols=["<de>"]', "train.both_ways=0.2"], 0.2, 20),
+        (["model.word_dropout=0.2"], 0.35, 0),
+        (["model.word_dropout=0.2", "train.word_dropout_after=3"], 0.35, 3),
+    ],
+)
+def test_auto_gives_way_to_what_goes_against_it(
+    overrides: list[str], both_ways: float, word_dropout_after: int
+) -> None:
+    train = resolve_config("auto", None, overrides, pairs=2_000).train
+    assert (train.both_ways, train.word_dropout_after) == (both_ways, word_dropout_after)
+
+
+def test_two_vocabularies_cannot_be_trained_both_ways() -> None:
+    with pytest.raises(SeqtoolError, match="'both_ways' needs one vocabulary"):
+        resolve_config("auto", None, [*TWO_VOCABULARIES, "train.both_ways=0.1"], pairs=2_000)
+
+
 def test_every_setting_has_a_help_text() -> None:
     for section in SECTIONS.values():
         for field in dataclasses.fields(section):

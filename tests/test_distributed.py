@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch.distributed as dist
-from small_run import assert_same_run, losses, read_metrics, run_to_end, train_command, write_corpus
+from small_run import assert_same_run, losses, read_metrics, run_to_end, train_command
 
 from seqtool.training.distributed import agree_on_name
 
@@ -23,11 +23,6 @@ QUIET = {
     "train_threads": 1,
 }
 LIVELY = {**QUIET, "model_dropout": 0.2, "train_save_every": 5, "train_optimizer": "muon"}
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 def torchrun(command: list[str], restarts: int = 0) -> list[str]:

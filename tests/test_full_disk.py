@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from small_run import assert_same_run, run_to_end, train_command, wait_for_step, write_corpus
+from small_run import assert_same_run, run_to_end, train_command, wait_for_step
 
 
 @pytest.fixture
@@ -21,9 +21,9 @@ def small_disk(tmp_path: Path):  # type: ignore[no-untyped-def]
     subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-def test_a_full_disk_is_reported_and_the_run_continues_after_making_room(tmp_path: Path, small_disk: Path) -> None:
-    corpus = write_corpus(tmp_path)
-    run_to_end(train_command(corpus, tmp_path / "expected"))
+def test_a_full_disk_is_reported_and_the_run_continues_after_making_room(
+    corpus: list[str], finished: Path, small_disk: Path
+) -> None:
     command = train_command(corpus, small_disk / "run")
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert wait_for_step(small_disk / "run", 12, process)
@@ -40,4 +40,4 @@ def test_a_full_disk_is_reported_and_the_run_continues_after_making_room(tmp_pat
     assert "Traceback" not in errors
     filler.unlink()
     run_to_end(command)
-    assert_same_run(small_disk / "run", tmp_path / "expected")
+    assert_same_run(small_disk / "run", finished)

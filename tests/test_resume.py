@@ -5,7 +5,6 @@ import signal
 import time
 from pathlib import Path
 
-import pytest
 from small_run import (
     assert_same_run,
     last_step,
@@ -20,28 +19,16 @@ from small_run import (
 )
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, corpus: list[str]) -> Path:
-    run = tmp_path_factory.mktemp("undisturbed") / "run"
-    run_to_end(train_command(corpus, run))
-    return run
-
-
 def test_a_run_killed_again_and_again_ends_as_the_undisturbed_one(
-    tmp_path: Path, corpus: list[str], undisturbed: Path
+    tmp_path: Path, corpus: list[str], finished: Path
 ) -> None:
     run = tmp_path / "run"
-    for step in (7, 17, 28):  # inside an accumulation window of saves, after a validation, before another
+    for step in (7, 28):  # between two saves before the first validation, and between two validations
         process = start(train_command(corpus, run))
         assert wait_for_step(run, step, process)
         assert stop(process, signal.SIGKILL)[0] == -signal.SIGKILL
     run_to_end(train_command(corpus, run))
-    assert_same_run(run, undisturbed)
+    assert_same_run(run, finished)
 
 
 def test_a_run_with_a_time_budget_keeps_its_plan_when_killed(tmp_path: Path, corpus: list[str]) -> None:
@@ -71,7 +58,7 @@ def test_a_run_with_a_time_budget_keeps_its_plan_when_killed(tmp_path: Path, cor
 
 
 def test_sigterm_saves_at_once_and_the_run_ends_as_the_undisturbed_one(
-    tmp_path: Path, corpus: list[str], undisturbed: Path
+    tmp_path: Path, corpus: list[str], finished: Path
 ) -> None:
     run = tmp_path / "run"
     process = start(train_command(corpus, run, train_save_every=1000))
@@ -82,11 +69,11 @@ def test_sigterm_saves_at_once_and_the_run_ends_as_the_undisturbed_one(
     saved = [path.name for path in (run / "checkpoints").glob("step-*")]
     assert saved == [f"step-{last_step(run):09d}"]
     run_to_end(train_command(corpus, run, train_save_every=1000))
-    assert losses(run) == losses(undisturbed)
+    assert losses(run) == losses(finished)
 
 
 def test_a_damaged_checkpoint_is_told_and_the_one_before_is_used(
-    tmp_path: Path, corpus: list[str], undisturbed: Path
+    tmp_path: Path, corpus: list[str], finished: Path
 ) -> None:
     run = tmp_path / "run"
     process = start(train_command(corpus, run))
@@ -100,30 +87,30 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_is_used(
     done = run_to_end(train_command(corpus, run))
     assert f"{checkpoints[-1].name}: damaged checkpoint" in done.stderr
     assert f"continuing at step {int(checkpoints[-2].name.split('-')[1])}" in done.stderr
-    assert_same_run(run, undisturbed)
+    assert_same_run(run, finished)
 
 
 def test_a_finished_run_says_so_and_a_larger_budget_continues_it(
-    tmp_path: Path, corpus: list[str], undisturbed: Path
+    tmp_path: Path, corpus: list[str], finished: Path
 ) -> None:
     run = tmp_path / "run"
-    shutil.copytree(undisturbed, run)
+    shutil.copytree(finished, run)
     before = (run / "model.safetensors").stat().st_mtime_ns
     done = run_to_end(train_command(corpus, run))
     assert "this run is finished: 36 steps are done" in done.stderr
     assert (run / "model.safetensors").stat().st_mtime_ns == before
     run_to_end(train_command(corpus, run, train_steps=40))
     assert last_step(run) == 40
-    assert losses(run)[: len(losses(undisturbed))] == losses(undisturbed)
+    assert losses(run)[: len(losses(finished))] == losses(finished)
 
 
 def test_changed_settings_or_corpus_are_named_with_what_to_do(
-    tmp_path: Path, corpus: list[str], undisturbed: Path
+    tmp_path: Path, corpus: list[str], finished: Path
 ) -> None:
     import subprocess
 
     run = tmp_path / "run"
-    shutil.copytree(undisturbed, run)
+    shutil.copytree(finished, run)
     done = subprocess.run(train_command(corpus, run, model_dropout=0.3), capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "model.dropout was 0.2 and is now 0.3" in done.stderr
@@ -132,9 +119,9 @@ def test_changed_settings_or_corpus_are_named_with_what_to_do(
     done = subprocess.run(train_command(other, run), capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "--fresh" in done.stderr
-    assert losses(run) == losses(undisturbed)
+    assert losses(run) == losses(finished)
 
 
-def test_no_step_is_reported_twice(undisturbed: Path) -> None:
-    steps = [entry["step"] for entry in read_metrics(undisturbed) if entry["kind"] == "train"]
+def test_no_step_is_reported_twice(finished: Path) -> None:
+    steps = [entry["step"] for entry in read_metrics(finished) if entry["kind"] == "train"]
     assert steps == list(range(1, 37))

@@ -30,21 +30,6 @@ from seqtool.training.schedule import learning_rate
 from seqtool.training.state import RunState
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, corpus: list[str]) -> Path:
-    """A run to its end, in which nothing imports torch's compiler: that takes as long as importing torch."""
-    run = tmp_path_factory.mktemp("finished") / "run"
-    python, *arguments = train_command(corpus, run)
-    program = "import sys; sys.modules['torch._dynamo'] = None; from seqtool.cli.main import main; main()"
-    run_to_end([python, "-c", program, *arguments[2:]])
-    return run
-
-
 @pytest.fixture
 def run(tmp_path: Path, finished: Path) -> Path:
     """A copy of the finished run, to be spoiled."""
@@ -312,25 +297,15 @@ def test_fine_tuning_keeps_the_settings_of_the_tokenizer(tmp_path: Path, corpus:
     assert config.train.both_ways == 0  # auto has it, and would unlearn what the model can
 
 
-def test_the_second_step_is_turned_where_both_ways_are_trained(tmp_path: Path, corpus: list[str]) -> None:
-    seen = []
-    for share in (0, 1):
-        run = tmp_path / str(share)
-        run_to_end(train_command(corpus, run, train_steps=2, train_both_ways=share, tokenizer_bpe_dropout=0))
-        seen.append([entry["seen_tokens"] for entry in read_metrics(run) if entry["kind"] == "train"])
+def test_the_second_step_is_turned_where_both_ways_are_trained(
+    tmp_path: Path, corpus: list[str], finished: Path
+) -> None:
+    one_way = tmp_path / "run"
+    run_to_end(train_command(corpus, one_way, train_steps=2, train_both_ways=0))
+    reports = [[entry for entry in read_metrics(run) if entry["kind"] == "train"] for run in (one_way, finished)]
+    seen = [[entry["seen_tokens"] for entry in entries] for entries in reports]
     assert seen[0][0] == seen[1][0]
     assert seen[0][1] != seen[1][1]  # the second batch has more tokens on one side than on the other
-
-
-def test_two_vocabularies_are_trained_one_way(tmp_path: Path, corpus: list[str]) -> None:
-    two = {"tokenizer_joint": "false", "model_share_embeddings": "false", "train_steps": 2}
-    wrong = subprocess.run(train_command(corpus, tmp_path / "run", **two), capture_output=True, text=True, check=False)
-    assert wrong.returncode == 1
-    assert "'both_ways' needs one vocabulary" in wrong.stderr
-    options = ["--steps", "1", "--set", "tokenizer.joint=false", "--set", "model.share_embeddings=false"]
-    done = run_seqtool("train", *corpus, "-o", tmp_path / "auto", *options, "--set", "train.threads=2")
-    assert done.returncode == 0, done.stderr
-    assert load_config(tmp_path / "auto" / "config.toml").train.both_ways == 0
 
 
 def test_training_goes_on_with_the_tokenizer_that_preparation_was_given(tmp_path: Path, corpus: list[str]) -> None:

@@ -5,7 +5,8 @@ import math
 import pytest
 
 from seqtool.config import Config, ModelConfig, TrainConfig
-from seqtool.training.schedule import is_turned, learning_rate, word_dropout
+from seqtool.training.schedule import learning_rate, word_dropout
+from seqtool.training.state import RunState
 
 
 def rate(step: int, schedule: str, total: int = 10_000, lr: float = 1.0, warmup: int = 4000) -> float:
@@ -46,11 +47,31 @@ def test_without_warmup_the_first_step_has_the_full_rate() -> None:
     assert rate(1, "inverse_sqrt", warmup=0) == 1.0
 
 
+def turned_steps(state: RunState, config: TrainConfig, until: int = 100, epoch_steps: int = 1000) -> list[int]:
+    """Take the steps up to the last one, and return which of them translate back."""
+    turned = []
+    for step in range(state.step + 1, min(until, config.steps) + 1):
+        if state.choose_direction((step - 1) // epoch_steps, config):
+            turned.append(step)
+        state.step = step
+    return turned
+
+
 def test_every_other_step_is_turned_until_the_share_is_used_up() -> None:
-    train = TrainConfig(steps=10, both_ways=0.55)
-    assert [step for step in range(1, 11) if is_turned(step, train)] == [2, 4]
-    assert [step for step in range(1, 11) if is_turned(step, TrainConfig(steps=10, both_ways=1.0))] == [2, 4, 6, 8, 10]
-    assert not any(is_turned(step, TrainConfig(steps=10)) for step in range(1, 11))
+    assert turned_steps(RunState(), TrainConfig(steps=10, both_ways=0.55)) == [2, 4]
+    assert turned_steps(RunState(), TrainConfig(steps=10, both_ways=1.0)) == [2, 4, 6, 8, 10]
+    assert turned_steps(RunState(), TrainConfig(steps=10)) == []
+
+
+def test_no_step_is_turned_after_the_share_of_the_epochs() -> None:
+    assert turned_steps(RunState(), TrainConfig(steps=100, epochs=4, both_ways=0.5), epoch_steps=3) == [2, 4, 6]
+
+
+def test_a_larger_budget_turns_no_steps_again() -> None:
+    state, share = RunState(), {"both_ways": 0.4}
+    assert turned_steps(state, TrainConfig(steps=10, **share)) == [2, 4]
+    assert turned_steps(state, TrainConfig(steps=100, **share)) == []
+    assert turned_steps(state, TrainConfig(minutes=10, **share), until=110) == []  # not planned yet
 
 
 def test_word_dropout_begins_after_its_epochs() -> None:

@@ -48,17 +48,27 @@ def resolve_config(
     """
     from seqtool.config.auto import choose_settings
 
-    values: Values = {name: {} for name in SECTIONS}
+    chosen: Values = {name: {} for name in SECTIONS}
+    given: Values = {name: {} for name in SECTIONS}
     if preset == "auto":
-        _merge(values, choose_settings(pairs, device).values, "preset 'auto'")
+        _merge(chosen, choose_settings(pairs, device).values, "preset 'auto'")
     else:
-        _merge(values, read_preset(preset), f"preset '{preset}'")
+        _merge(chosen, read_preset(preset), f"preset '{preset}'")
     if file is not None:
-        _merge(values, read_toml(file), str(file))
+        _merge(given, read_toml(file), str(file))
     for flag in flags:
-        _merge(values, parse_overrides([flag]), f"--{flag.partition('=')[0].partition('.')[2]}")
-    _merge(values, parse_overrides(overrides), "--set")
-    return build_config(values)
+        _merge(given, parse_overrides([flag]), f"--{flag.partition('=')[0].partition('.')[2]}")
+    _merge(given, parse_overrides(overrides), "--set")
+    _withdraw(chosen, given)
+    return build_config({name: {**chosen[name], **given[name]} for name in SECTIONS})
+
+
+def _withdraw(chosen: Values, given: Values) -> None:
+    """Take back what a preset chose and what the user gave rules out."""
+    if not given["tokenizer"].get("joint", True) or given["tokenizer"].get("user_symbols"):
+        chosen["train"].pop("both_ways", None)  # two vocabularies, or symbols that belong to one side
+    if "word_dropout" in given["model"]:
+        chosen["train"].pop("word_dropout_after", None)  # it is meant for the whole run
 
 
 def read_preset(name: str) -> Values:
@@ -113,16 +123,25 @@ def build_config(values: Mapping[str, Mapping[str, Any]]) -> Config:
         except SeqtoolError as error:
             raise SeqtoolError(f"[{name}] {error}") from None
     config = Config(**sections)
+    check_together(config)
+    return config
+
+
+def check_together(config: Config) -> None:
+    """Raise for settings of different sections that do not go together."""
     if config.model.share_embeddings and not config.tokenizer.joint:
         raise SeqtoolError(
             "[model] 'share_embeddings' needs one vocabulary: set tokenizer.joint=true, or model.share_embeddings=false"
+        )
+    if config.train.both_ways and not config.tokenizer.joint:
+        raise SeqtoolError(
+            "[train] 'both_ways' needs one vocabulary: set tokenizer.joint=true, or train.both_ways=0 to train one way"
         )
     if config.model.positions == "learned" and config.model.max_positions <= config.data.max_tokens:
         raise SeqtoolError(
             f"[model] 'max_positions' must exceed data.max_tokens ({config.data.max_tokens}) where positions are "
             f"learned, but it is {config.model.max_positions}"
         )
-    return config
 
 
 def _merge(values: Values, layer: Mapping[str, Any], origin: str) -> None:

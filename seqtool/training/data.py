@@ -5,6 +5,7 @@ from typing import Any
 
 from seqtool.config import Config, TokenizerConfig, load_config
 from seqtool.config.auto import choose_settings
+from seqtool.config.resolve import check_together
 from seqtool.corpus.bpe_dropout import BpeDropout
 from seqtool.corpus.prepared import PreparedCorpus, PrepareRequest, find_other_corpus, read_manifest
 from seqtool.corpus.progress import Progress as CorpusProgress
@@ -51,6 +52,7 @@ def prepare_data(request: TrainRequest, run: RunDir, device: str, progress: Prog
     elif tokenizers := given_tokenizers(run):
         config = replace(config, tokenizer=describe_given(run, tokenizers, config.tokenizer, request.given_settings()))
     config = settle_directions(request, config)
+    check_together(config)
     config = keep_settled(run, config, request.given_settings())
     check_unchanged(run, config)
     if request.preset == "auto":
@@ -89,16 +91,10 @@ def check_same_corpus(run: RunDir, request: TrainRequest) -> None:
 
 
 def settle_directions(request: TrainRequest, config: Config) -> Config:
-    """Train one way only where a preset would not but must: with two vocabularies, or from a model that is trained."""
-    if not config.train.both_ways or (config.tokenizer.joint and not request.start_from):
+    """Train one way where only a preset would not: from a model that is trained, or with two given vocabularies."""
+    if "train.both_ways" in request.given_settings() or (config.tokenizer.joint and not request.start_from):
         return config
-    if "train.both_ways" not in request.given_settings():
-        return replace(config, train=replace(config.train, both_ways=0.0))
-    if not config.tokenizer.joint:
-        raise SeqtoolError(
-            "[train] 'both_ways' needs one vocabulary: set tokenizer.joint=true, or train.both_ways=0 to train one way"
-        )
-    return config
+    return replace(config, train=replace(config.train, both_ways=0.0))
 
 
 def keep_settled(run: RunDir, config: Config, given: set[str]) -> Config:
@@ -122,6 +118,9 @@ def describe_config(config: Config) -> str:
         f"vocabulary {config.tokenizer.vocab_size:,}, dropout {model.dropout:g}, "
         f"label smoothing {train.label_smoothing:g}, {train.batch_tokens} tokens a batch, "
         f"{train.optimizer} with learning rate {train.lr:g}"
+        + (f", the first {100 * train.both_ways:g} % of the steps both ways" if train.both_ways else "")
+        + (f", word dropout {model.word_dropout:g}" if model.word_dropout else "")
+        + (f" after {train.word_dropout_after} epochs" if model.word_dropout and train.word_dropout_after else "")
     )
 
 

@@ -91,12 +91,15 @@ def choose_model(trainer: Trainer, validator: Validator) -> Choice:
     results = []
     candidates = gather_candidates(trainer)
     for number, candidate in enumerate(candidates, 1):
-        results.append((candidate, validator.run(candidate.weights, beam)))
-        score = abs(results[-1][1].value(metric))
-        trainer.progress.say(f"{number} of {len(candidates)}: {candidate.name}, validation {metric} {score:.2f}")
+        result = validator.run(candidate.weights, beam)
+        results.append((candidate, result))
+        trainer.progress.sign(result.bleu.signature, result.chrf.signature)
+        score = f"validation {metric} {abs(result.value(metric)):.2f}"
+        trainer.progress.say(f"{number} of {len(candidates)}: {candidate.name}, {score}")
     chosen, validation = max(results, key=lambda result: result[1].value(metric))
     choice = Choice(chosen, validation, {c.name: v.value(metric) for c, v in results})
     if trainer.config.decode.length_penalty == "auto" and beam > 1 and metric != "loss":
+        trainer.progress.say("choosing the length penalty")
         return choose_length_penalty(choice, validator, beam, metric)
     return choice
 

@@ -68,6 +68,12 @@ class Progress:
         if not self.quiet:
             self.console.print(text, soft_wrap=True, markup=False)
 
+    def sign(self, bleu: str, chrf: str) -> None:
+        """Say by which signatures validation scores, before the first score is shown."""
+        if not self._signed:
+            self.say(f"BLEU is {bleu}, chrF is {chrf}")
+            self._signed = True
+
     def start(self, history: list[dict[str, Any]], total_steps: int) -> None:
         """Begin the live display, where there is a terminal; 0 steps mean that their number is not settled."""
         self._total = total_steps
@@ -81,9 +87,8 @@ class Progress:
         """Show one report of training or validation."""
         self._total = total_steps
         self._remember({**entry, "seconds_left": seconds_left})
-        if entry["kind"] == "valid" and not self._signed:
-            self.say(f"BLEU is {entry['bleu_signature']}, chrF is {entry['chrf_signature']}")
-            self._signed = True
+        if entry["kind"] == "valid":
+            self.sign(entry["bleu_signature"], entry["chrf_signature"])
         if self.live is not None:
             self.live.update(self._render())
         elif entry["kind"] == "train":

@@ -27,9 +27,10 @@ def learning_rate(step: int, config: TrainConfig, d_model: int) -> float:
     return config.lr
 
 
-def is_turned(step: int, config: TrainConfig) -> bool:
-    """Tell whether a step, counted from 1, learns to translate back, from the target to the source."""
-    return step % 2 == 0 and step <= config.both_ways * config.steps
+def trains_both_ways(step: int, epoch: int, config: TrainConfig) -> bool:
+    """Tell whether a step, counted from 1, is in the share of a run that learns to translate back too."""
+    in_steps = step <= config.both_ways * config.steps
+    return in_steps and (not config.epochs or epoch < config.both_ways * config.epochs)
 
 
 def word_dropout(epoch: int, config: Config) -> float:

@@ -76,7 +76,8 @@ def check_unchanged(run: RunDir, config: Config) -> None:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         raise SeqtoolError(
             f"{run.path}: this run was begun with other settings: {listed}{more}. "
-            "Give those again to continue it, -o for a new run, or --fresh to start over"
+            f"Give those again to continue it (--config {run.config} gives all of them), "
+            "-o for a new run, or --fresh to start over"
         )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seqtool.config import TrainConfig
+from seqtool.training.schedule import trains_both_ways
 
 # A run with a time budget measures its speed for this share of the time, and at least so many steps, before it settles
 # the number of steps; where steps are very slow, it waits for no more than the longer share.
@@ -41,6 +42,7 @@ class RunState:
     planned_minutes: float = 0.0  # the budget it was settled for
     slow_steps: int = 0  # those at the start, while caches fill, which a plan leaves out
     slow_seconds: float = 0.0
+    one_way: bool = False  # the share of the steps that translate back too is over, and a larger budget adds none
     best_score: float | None = None
     best_step: int = 0
     validations_since_best: int = 0
@@ -88,6 +90,12 @@ class RunState:
         pace = seconds / steps
         self.planned_steps = self.step + max(0, int(STEPS_SHARE * (budget - self.seconds) / pace))
         self.planned_minutes = config.minutes
+
+    def choose_direction(self, epoch: int, config: TrainConfig) -> bool:
+        """Return whether the next step learns to translate back, from the target to the source."""
+        step = self.step + 1
+        self.one_way = self.one_way or not trains_both_ways(step, epoch, self.fit(config))
+        return step % 2 == 0 and not self.one_way
 
     def reason_to_stop(self, config: TrainConfig) -> str | None:
         """Tell which budget is used up, if one is."""

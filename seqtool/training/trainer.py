@@ -20,7 +20,7 @@ from seqtool.training.distributed import Workers
 from seqtool.training.interruption import Interruption
 from seqtool.training.optimizer import Updater, weights_by_name
 from seqtool.training.progress import MetricsLog, Progress
-from seqtool.training.schedule import is_turned, learning_rate, word_dropout
+from seqtool.training.schedule import learning_rate, word_dropout
 from seqtool.training.state import CALIBRATION_STEPS, NOT_PLANNED, RunState, Window
 from seqtool.training.step import GradientMaker, LossOf, train_step
 from seqtool.training.tensorboard import TensorboardLog
@@ -115,9 +115,8 @@ class Trainer:
     def _do_step(self, batch: Batch) -> None:
         train, state = self.config.train, self.state
         step = state.step + 1
-        fitted = state.fit(train)
-        lr = learning_rate(step, fitted, self.config.model.d_model)
-        if is_turned(step, fitted):
+        lr = learning_rate(step, state.fit(train), self.config.model.d_model)
+        if state.choose_direction(batch.epoch, train):
             batch = batch.turned()
         self.model.set_word_dropout(word_dropout(batch.epoch, self.config))
         result = train_step(self.gradient_maker, self.updater, batch, step, lr)
