@@ -183,6 +183,19 @@ class RunDir:
             return {}
         except (OSError, ValueError) as error:
             raise SeqtoolError(f"{self.manifest}: cannot be read ({error}); restore it from a copy") from None
-        if not isinstance(content, dict):
+        if not is_manifest(content):
             raise SeqtoolError(f"{self.manifest}: not a manifest; restore it from a copy")
-        return content
+        return content  # type: ignore[no-any-return]
+
+
+def is_manifest(content: Any) -> bool:
+    """Tell whether a value has the form of a manifest, as far as it is read."""
+    if not isinstance(content, dict):
+        return False
+    parts = all(isinstance(content.get(name, {}), dict) for name in ("files", "versions", "data", "model", "training"))
+    scores = content.get("scores", [])
+    return (
+        parts
+        and isinstance(scores, list)
+        and all(isinstance(score, dict) and isinstance(score.get("score"), int | float) for score in scores)
+    )

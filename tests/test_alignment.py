@@ -69,7 +69,10 @@ def test_aligned_files_raise_no_alarm(seed):
 def test_sorted_files_raise_no_alarm(by):
     src, tgt = translate_lengths(20000)
     order = np.argsort({"src": src, "tgt": tgt, "both": src + tgt}[by])
-    assert run(src[order], tgt[order], BOTH_WAYS).near is None
+    finder = run(src[order], tgt[order], BOTH_WAYS)
+    assert finder.near is None
+    assert len(finder.src) <= 3  # whether it goes on or has given up, it keeps none but the last
+    assert finder.best_guess(1) is None or finder.tests
 
 
 def test_lengths_without_information_name_no_place():

@@ -218,7 +218,7 @@ def test_batches_are_at_least_95_percent_tokens(tmp_path: Path, corpus: str) -> 
         texts = [gzip.decompress(file).decode().split("\n")[:-1] for file in files]
     train_tokenizer(texts[0] + texts[1], TokenizerConfig(), tmp_path / "t.model")
     tokenizer = Tokenizer.load(tmp_path / "t.model")
-    arrays = Arrays(*(TokenArray.from_rows(tokenizer.encode_batch(side, threads=2)) for side in texts))
+    arrays = Arrays(*(TokenArray.from_rows(tokenizer.encode_batch(side)) for side in texts))
     plan = make_plan(arrays, 4096).epoch(0)
     real = total = 0
     for index in range(len(plan)):
@@ -328,6 +328,22 @@ def test_dropout_depends_on_seed_epoch_and_batch_alone(tokenizer: Tokenizer) -> 
         )
         assert mine.n_tgt_tokens == expected.n_tgt_tokens
         assert mine.src.tolist() == expected.src[1::2, : mine.src.shape[1]].tolist()
+
+
+def test_a_row_that_would_get_too_long_stays_as_it_is(tokenizer: Tokenizer) -> None:
+    corpus, pair = text_corpus(tokenizer), TokenizerPair(tokenizer, tokenizer)
+    longest = max(len(tokenizer.encode(sentence)) for sentence in SENTENCES)
+    epoch = make_plan(corpus, 10_000).epoch(0)
+    plain = make_batch(corpus, epoch, 0, 0)
+    batches = [
+        make_batch(corpus, epoch, 0, 0, dropout=BpeDropout.of(pair, 0.9, 1, limit)) for limit in (longest, 2**31)
+    ]
+    lengths = [(batch.tgt_out != PAD).sum(1) - 1 for batch in batches]  # without the end symbol
+    assert lengths[1].max() > longest >= lengths[0].max()
+    long = lengths[1] > longest
+    width = plain.tgt_out.shape[1]
+    assert batches[0].tgt_out[long][:, :width].tolist() == plain.tgt_out[long].tolist()
+    assert lengths[0][~long].tolist() == lengths[1][~long].tolist()
 
 
 def test_more_dropout_gives_more_tokens(tokenizer: Tokenizer) -> None:

@@ -20,6 +20,7 @@ from seqtool.corpus.cleaning import (
 )
 from seqtool.corpus.measuring import measure_lines, measure_pairs
 from seqtool.corpus.reading import Corpus, LineBlock, PairBlock, decode_line, read_blocks
+from seqtool.corpus.text import clean_text
 from seqtool.errors import SeqtoolError
 
 CONFIG = CleanConfig(max_words=10, max_chars=60, max_ratio=3.0)
@@ -27,7 +28,7 @@ GOOD = (b"A dog runs.", b"Ein Hund rennt.")
 
 text_lines = st.one_of(
     st.text(max_size=20),
-    st.text(alphabet=" \t\u00a0\u3000\u2003ab\x0b\x0c\x00\x85\u2028é漢", max_size=8),
+    st.text(alphabet=" \t\u00a0\u3000\u2003ab\x0b\x0c\x00\x85\u2028\u200b\u00ad\ufeffé漢", max_size=8),
 ).map(lambda text: text.replace("\n", "").encode("utf-8", "surrogatepass"))
 any_lines = st.one_of(text_lines, st.binary(max_size=12).map(lambda line: line.replace(b"\n", b"")))
 CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
@@ -47,8 +48,7 @@ def test_measures_are_those_of_plain_python(lines):
                 text.strip(ascii_space)
             )
             assert measures.control[i] == bool(CONTROL.search(text))
-            if not re.search("[\x1c-\x1f]", text):  # white space to str.strip, but only control characters here
-                assert measures.blank[i] == (not text.strip())
+            assert measures.blank[i] == (not clean_text(text))
 
 
 @given(st.lists(st.tuples(any_lines, any_lines), min_size=1, max_size=10))
@@ -118,6 +118,12 @@ def test_a_pair_with_a_side_in_the_validation_set_is_dropped(tmp_path):
     assert cleaner.rule_for(b"other", b" gesehenes Ziel") == "overlap"
     assert cleaner.rule_for(b"gesehenes Ziel", b"seen source") is None
     assert Cleaner(CleanConfig(overlap=False), against).rule_for(b"seen source", b"anders") is None
+
+
+def test_a_set_to_keep_apart_needs_both_sides(tmp_path):
+    (tmp_path / "test.de").write_bytes(b"\nEin Hund.\n")
+    with pytest.raises(SeqtoolError, match=r"test\.de: line 2 has no tab and so no target"):
+        OverlapHashes.read([Corpus(tmp_path / "test.de", None)])
 
 
 @pytest.mark.parametrize(

@@ -179,3 +179,19 @@ def test_debugging_shows_where_an_error_came_from() -> None:
     done = run_seqtool("train", "--set", "nonsense", env={"SEQTOOL_DEBUG": "1"})
     assert done.returncode == 1
     assert b"Traceback" in done.stderr
+
+
+def test_a_full_disk_behind_stdout_is_one_message() -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "seqtool", "train", "--print-config"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    (message,) = done.stderr.splitlines()
+    assert message.startswith("seqtool: error: ")
+    assert "No space left on device" in message
+
+
+def test_messages_do_not_go_to_stdout_where_stderr_is_closed() -> None:
+    command = f"exec {sys.executable} -m seqtool train --set nonsense 2>&-"
+    done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stdout) == (1, b"")

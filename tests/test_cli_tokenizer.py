@@ -71,6 +71,7 @@ def test_invalid_bytes_are_reported_by_line_number(model: Path) -> None:
         (["encode", "-m", "missing.model"], b"x\n", "missing.model: cannot read this tokenizer"),
         (["decode", "--ids"], b"5 6\n5 x\n", "line 2: 'x' is no token id from 0 to 349"),
         (["decode", "--ids"], b"350\n", "line 1: '350' is no token id"),
+        (["decode", "--ids"], b"7" * 5000 + b"\n", "is no token id"),
         (["train", "-o", "."], b"x\n", "is a folder"),
         (["train", "-o", "/nonexistent/t.model", "--vocab-size", "5"], b"x\n", "'vocab_size' must be from 300"),
         (["train", "-o", "unused.model"], b"", "no text to train a tokenizer on"),

@@ -118,7 +118,7 @@ def test_compressed_bytes_are_told_from_text(run: RunDir) -> None:
     content = gzip.compress(b"a man walks\n")
     out, err = translate(run, content)
     assert out.count(b"\n") == content.count(b"\n") + 1
-    assert "the input seems to be compressed; name the file with -i" in err
+    assert "the input seems to be compressed, and a pipe is read as it is; give -i the file" in err
 
 
 def test_a_line_through_a_named_pipe_is_answered_at_once(run: RunDir, tmp_path: Path) -> None:
@@ -292,10 +292,10 @@ def test_options_that_the_engine_lacks(run: RunDir) -> None:
         (["--output", "/dev"], 1, "is a folder"),
         (["--token-scores"], 1, "add --json"),
         (["--ban", "</s>"], 1, "no translation could end"),
-        (["--length-penalty", "11"], 1, "--length-penalty cannot be 11.0"),
-        (["--diverse-groups", "5", "--diversity", "inf"], 1, "--diversity cannot be inf"),
-        (["--coverage-penalty", "inf"], 1, "--coverage-penalty cannot be inf"),
-        (["--sample", "--seed", str(2**63)], 1, "--seed cannot be"),
+        (["--length-penalty", "11"], 1, "--length-penalty must be from 0 to 10, not 11.0"),
+        (["--diverse-groups", "5", "--diversity", "inf"], 1, "--diversity must be from 0 to 100"),
+        (["--coverage-penalty", "inf"], 1, "--coverage-penalty must be from 0 to 100"),
+        (["--sample", "--seed", str(2**63)], 1, "--seed must be"),
         (["-i", "/dev"], 1, "is a folder"),
         (["--compute-type", "int9"], 1, "did you mean 'int8'"),
         (["--compile", "--engine", "ctranslate2"], 1, "--compile is for the torch engine"),

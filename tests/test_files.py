@@ -29,6 +29,16 @@ def test_a_file_system_without_locks_does_without(tmp_path: Path, monkeypatch: p
     assert entered
 
 
+@pytest.mark.parametrize(
+    "content", ["[]", '{"files": []}', '{"training": "x"}', '{"scores": [{}]}', '{"scores": {}}', "{"]
+)
+def test_what_is_no_manifest_is_named(tmp_path: Path, content: str) -> None:
+    run = RunDir(tmp_path)
+    run.manifest.write_text(content, encoding="utf-8")
+    with pytest.raises(SeqtoolError, match=r"manifest\.json: .*; restore it from a copy"):
+        run.read_manifest()
+
+
 def test_only_folders_with_the_names_of_checkpoints_are_checkpoints(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     for name in ("step-000000020", "step-000000003", "step-000000020-good", "step-000000030.tmp", "best"):

@@ -160,6 +160,12 @@ def test_a_step_that_was_trained_twice_counts_once(tmp_path: Path) -> None:
     assert history.last_step == 2
 
 
+def test_losses_that_are_not_finite_are_left_out_of_curves(tmp_path: Path) -> None:
+    records = [{"kind": "valid", "step": step, "loss": loss} for step, loss in enumerate((math.nan, math.inf, 3.0))]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert read_history(RunDir(tmp_path)).points("valid", "loss") == [(2.0, 3.0)]
+
+
 def test_charts_are_well_formed_and_stay_inside_their_frame() -> None:
     series = [Series("a & b", [(100.0 * i, 9 - i * 0.1) for i in range(80)], 1), Series("v", [(400.0, 7.0)], 2)]
     for chart in (

@@ -348,11 +348,11 @@ def test_a_preparation_can_be_interrupted(tmp_path: Path, number: signal.Signals
 def test_the_second_ctrl_c_ends_a_run_at_once(tmp_path: Path) -> None:
     run = tmp_path / "run"
     slow = {"model_d_model": 128, "train_batch_tokens": 10**5, "train_micro_tokens": 10**5}
-    command = train_command(write_corpus(tmp_path, 1000), run, **slow, train_validate_every=1000)
+    command = train_command(write_corpus(tmp_path, 3000), run, **slow, train_validate_every=1000)
     process = start(command)
     assert wait_for_step(run, 1, process)
     process.send_signal(signal.SIGINT)
     time.sleep(0.1)  # two signals at once would count as one
-    code, said = stop(process, signal.SIGINT)  # within the second step, which takes a second
+    code, said = stop(process, signal.SIGINT)  # within the second step, which takes some seconds
     assert code == 130
     assert "everything is saved" not in said

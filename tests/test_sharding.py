@@ -10,6 +10,7 @@ import pytest
 
 from seqtool.errors import SeqtoolError
 from seqtool.translation import sharding
+from seqtool.translation.output import FileSink
 from seqtool.translation.sharding import Shard, ShardedFile, refuse_other_parts
 
 BLOCKS = [[b"a", b"b"], [b"c"], [b"d"]]
@@ -66,6 +67,14 @@ def test_another_number_of_processes_cannot_continue(tmp_path: Path) -> None:
         ShardedFile(tmp_path / "out", Shard(0, 3), "f", resume=True)
     with pytest.raises(SeqtoolError, match="--resume it with 2, or delete it"):
         refuse_other_parts(tmp_path / "out", 1)
+
+
+def test_what_one_process_has_begun_is_not_begun_again_by_two(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path / "out", "f")
+    sink.write(0, [b"a"], [b"A\n"])
+    sink.close()
+    with pytest.raises(SeqtoolError, match=r"out\.partial is of a translation with one process, and here are 2"):
+        start(tmp_path / "out", 0, resume=True)
 
 
 def test_processes_that_read_different_inputs_are_noticed(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from fake_engine import ListedEngine, ReversingEngine, make_tokenizers
 
 from seqtool.errors import SeqtoolError
+from seqtool.translation import output
 from seqtool.translation.output import FileSink, StreamSink
 from seqtool.translation.stream import LineTranslator, json_form, n_best_form, translate_blocks
 from seqtool.translation.translator import Translator
@@ -57,7 +58,7 @@ def test_lines_without_a_good_translation_are_named(translator: Translator) -> N
     speechless = Translator(translator.tokenizers, ListedEngine(translator.tokenizers.target, [""]))
     worker = make_worker(speechless, notes)
     worker.translate([b"A man walks.", b"", b"she"], 7)
-    assert notes == ["lines 7, 9: the translation is empty or looping, and the beam has no better one"]
+    assert notes == ["lines 7, 9: the translation is empty or looping, and no better one was found"]
     assert worker.summary.n_doubtful == 2
 
 
@@ -145,12 +146,25 @@ def test_another_input_or_option_cannot_continue_a_file(translator: Translator, 
     sink.close()
     with pytest.raises(SeqtoolError, match="another model or other options"):
         FileSink(path, "g", resume=True)
+    changed = FileSink(path, "f", resume=True)
     with pytest.raises(SeqtoolError, match="input has changed"):
-        translate_blocks(make_worker(translator), [BLOCKS[0], [b"other"]], FileSink(path, "f", resume=True))
+        translate_blocks(make_worker(translator), [BLOCKS[0], [b"other"]], changed)
+    changed.close()
     shorter = FileSink(path, "f", resume=True)
     translate_blocks(make_worker(translator), BLOCKS[:1], shorter)
     with pytest.raises(SeqtoolError, match="input is shorter"):
         shorter.finish()
+
+
+def test_a_file_that_another_translation_writes_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "PATIENCE", 0.0)
+    first = FileSink(tmp_path / "out", "f")
+    for resume in (False, True):
+        with pytest.raises(SeqtoolError, match="another translation is writing this file"):
+            FileSink(tmp_path / "out", "f", resume)
+    first.write(0, [b"a"], [b"A\n"])
+    first.finish()
+    assert (tmp_path / "out").read_bytes() == b"A\n"
 
 
 def test_a_full_disk_ends_a_translation_to_a_stream(translator: Translator) -> None:

@@ -208,8 +208,10 @@ def test_a_batch_that_does_not_fit_is_halved():
     seen: list[list[int]] = []
 
     def work(batch: list[int]) -> list[int]:
-        if len(batch) > 2:
+        if len(batch) > 4:
             raise torch.OutOfMemoryError
+        if len(batch) > 2:
+            raise RuntimeError("[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: can't allocate memory")
         seen.append(batch)
         return [10 * row for row in batch]
 
@@ -221,6 +223,12 @@ def test_a_batch_that_does_not_fit_is_halved():
 
     with pytest.raises(SeqtoolError, match="narrower --beam"):
         work_or_halve(never, [1, 2])
+
+    def wrong(batch: list[int]) -> list[int]:
+        raise RuntimeError("shapes do not match")
+
+    with pytest.raises(RuntimeError, match="shapes do not match"):
+        work_or_halve(wrong, [1, 2])
 
 
 def test_batches_hold_every_row_once_and_stay_small():

@@ -61,6 +61,13 @@ def test_an_over_long_line_is_translated_in_parts_and_joined(tokenizers: Tokeniz
     assert [tgt for _, tgt in found.alignment] == list(range(len(found.tokens)))
 
 
+def test_a_part_without_anything_to_see_is_left_out(tokenizers: TokenizerPair) -> None:
+    text = "A man walks" + "\u200b" * 100 + " in the park."
+    found = make_translator(tokenizers, max_tokens=30).translate([text])[0]
+    assert found.n_parts < 5
+    assert found.text.count("\u200b") < 100
+
+
 @settings(max_examples=60, deadline=None)
 @given(sources=st.lists(st.text(max_size=40), max_size=8))
 def test_any_text_gives_one_line(tokenizers: TokenizerPair, sources: list[str]) -> None:

@@ -79,6 +79,8 @@ def _open_dropped(path: Path | None) -> Iterator[BinaryIO | None]:
         return
     from seqtool.files import open_whole
 
+    if path.is_dir():
+        raise SeqtoolError(f"{path}: is a folder; give --dropped a file to write to")
     try:
         with open_whole(path) as file:
             yield file

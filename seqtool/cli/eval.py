@@ -114,9 +114,12 @@ def eval(
     )
     texts = read_test_set(files or [], bool(model), source, test_set, langpair)
     system, *others = get_systems(hyp or model or [], vs or [], texts, settings)
+    failure = write_output(output, system) if output else None
     found = evaluate(texts, system, options, others, plan, worst, with_sentences=per_sentence is not None)
     print_results(found, json_, width)
-    write_results(found, output, per_sentence, model[0] if model and record else None)
+    write_results(found, per_sentence, model[0] if model and record else None)
+    if failure:
+        raise failure
 
 
 def check_usage(
@@ -150,7 +153,7 @@ def check_before_work(options: "MetricOptions", outputs: list[Path], recorded: P
     from seqtool.evaluation.metrics import build_metric
     from seqtool.files import RunDir
 
-    for name in options.metrics:
+    for name in {*options.metrics, "bleu"}:  # single sentences are scored by BLEU in any case
         build_metric(name, options)
     for path in outputs:
         if path.is_dir() or not os.access(path.parent, os.W_OK):
@@ -207,14 +210,23 @@ def translate_with(models: list[Path], texts: "ReferenceSet", settings: "DecodeS
     return translate_set(models, texts, settings, show if sys.stderr.isatty() else None, notify)
 
 
-def write_results(found: "Evaluation", output: Path | None, per_sentence: Path | None, model: Path | None) -> None:
+def write_output(path: Path, system: "SystemOutput") -> OSError | None:
+    """Write a translation before it is scored, which may take long; return what went wrong, to be raised after that."""
+    from seqtool.files import write_whole
+
+    try:
+        write_whole(path, "".join(line + "\n" for line in system.lines))
+    except OSError as error:
+        return error
+    return None
+
+
+def write_results(found: "Evaluation", per_sentence: Path | None, model: Path | None) -> None:
     """Write what was asked for into files."""
     from seqtool.evaluation.evaluation import sentence_table
     from seqtool.evaluation.systems import record_scores
     from seqtool.files import RunDir, write_whole
 
-    if output:
-        write_whole(output, "".join(line + "\n" for line in found.system.lines))
     if per_sentence:
         write_whole(per_sentence, "".join(row + "\n" for row in sentence_table(found)))
     if model:

@@ -75,7 +75,7 @@ def _decoding(name: str, help: str, metavar: str | None = None, low: float | Non
 Beam = Annotated[int | None, _decoding("--beam", "Beam width (1: greedy).", low=1)]
 LengthPenalty = Annotated[float | None, _decoding("--length-penalty", "Exponent of the length penalty.", low=0)]
 MaxLengthRatio = Annotated[
-    float | None, _decoding("--max-length-ratio", "Most target tokens for a source token.", low=0.1)
+    float | None, _decoding("--max-length-ratio", "Most target tokens for a source token (plus 16).", low=0.1)
 ]
 Engine = Annotated[str, _decoding("--engine", "auto, torch or ctranslate2.", "NAME")]
 Device = Annotated[str, _decoding("--device", "auto, cpu, cuda or mps.", "NAME")]

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from seqtool import __version__
+from seqtool.cli.streams import BROKEN_PIPE, drop_output, quiet_if_closed
 from seqtool.errors import SeqtoolError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -41,12 +42,20 @@ def root(
 
 def main() -> None:
     """Run the command line; exit codes are 0 done, 1 a problem to fix, 2 wrong usage, 130 interrupted."""
+    if sys.stderr is None:  # closed by whoever started this
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # tidied up after like Ctrl-C
     from seqtool.cli import commands
 
     commands.register(app, sys.argv[1] if len(sys.argv) > 1 else None)
     try:
-        sys.exit(app(standalone_mode=False))
+        code = app(standalone_mode=False)
+        with quiet_if_closed():  # what is still to be written
+            pass
+        sys.exit(code)
+    except BrokenPipeError:
+        drop_output()
+        sys.exit(BROKEN_PIPE)
     except SeqtoolError as error:
         fail(str(error), 1, error)
     except UsageError as error:
@@ -66,4 +75,8 @@ def fail(message: str, code: int, error: BaseException) -> None:
     if os.environ.get("SEQTOOL_DEBUG") == "1":
         raise error
     print(f"seqtool: error: {message}", file=sys.stderr)
+    try:
+        print(end="", flush=True)
+    except OSError:  # it was the reason, and would be told again
+        drop_output()
     sys.exit(code)

@@ -45,7 +45,10 @@ def prepare(
         Path | None,
         typer.Option("--dropped", metavar="FILE", help="Write what is dropped: rule, file and line, source, target."),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Chooses the pairs that are held out.")] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", help="Chooses the pairs that are held out, and the tokenizer's sample."),
+    ] = None,
     config: ConfigOption = None,
     preset: PresetOption = "auto",
     set_: SetOption = None,

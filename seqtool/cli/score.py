@@ -57,7 +57,8 @@ def check_files(source: Path, target: Path) -> None:
     """Refuse files that are missing or do not match, before a model is loaded."""
     for path in (source, target):
         if not path.is_file():
-            raise SeqtoolError(f"{path}: no such file; check the path")
+            reason = "is no file that can be read twice" if path.exists() else "no such file"
+            raise SeqtoolError(f"{path}: {reason}; check the path")
     n_source, n_target = (sum(1 for _ in read_lines(path)) for path in (source, target))
     if n_source != n_target:
         raise SeqtoolError(

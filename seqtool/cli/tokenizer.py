@@ -103,7 +103,7 @@ def decode(model: TokenizerOption, ids: IdsOption = False, target: TargetOption 
 def _parse_ids(tokens: Iterable[str], number: int, vocab_size: int) -> list[int]:
     found = []
     for token in tokens:
-        if not (token.isascii() and token.isdigit() and int(token) < vocab_size):
+        if not (token.isascii() and token.isdigit() and len(token) < 10 and int(token) < vocab_size):
             raise SeqtoolError(
                 f"line {number}: '{token}' is no token id from 0 to {vocab_size - 1}; for pieces omit --ids"
             )

@@ -121,9 +121,8 @@ def run(
             with quiet_if_closed(), open_stream(output) as stream:
                 translate_blocks(worker, read_input(input, live=True), StreamSink(stream), progress=bar)
         elif shard is None:
-            if resume:
-                refuse_other_parts(output, 1)
-            sink = FileSink(output, identity, resume)
+            refuse_other_parts(output, 1)
+            sink = FileSink(output, identity, resume or is_restarted())
             translate_blocks(worker, read_input(input, live=False), sink, progress=bar)
             sink.finish()
         else:
@@ -193,7 +192,10 @@ def note_compressed(blocks: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
 
     for number, block in enumerate(blocks):
         if number == 0 and block[0].startswith(tuple(MAGIC)):
-            notify("the input seems to be compressed; name the file with -i, or decompress it on the way in")
+            notify(
+                "the input seems to be compressed, and a pipe is read as it is; "
+                "give -i the file itself, or decompress it on the way in"
+            )
         yield block
 
 

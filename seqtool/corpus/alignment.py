@@ -58,6 +58,8 @@ class PartingFinder:
 
     def add(self, src_lengths: NDArray[np.int64], tgt_lengths: NDArray[np.int64]) -> None:
         """Go on over the next lines of both files; they need not be the same number."""
+        if not self.tests:
+            return
         self.src = np.append(self.src, np.log(src_lengths + 1.0))
         self.tgt = np.append(self.tgt, np.log(tgt_lengths + 1.0))
         if self.at or min(len(self.src), len(self.tgt)) - self.margin >= LEARNING_LINES:
@@ -76,7 +78,7 @@ class PartingFinder:
         if alarms and self._is_one_sided():
             self.near = min(alarms) + 1
         elif alarms:
-            self.tests = []
+            self.tests, n = [], max(len(self.src), len(self.tgt))  # lengths tell nothing, so none are kept
         self.at += n
         self.src, self.tgt = self.src[n:], self.tgt[n:]
 
@@ -87,6 +89,8 @@ class PartingFinder:
 
     def best_guess(self, n_lines: int) -> int | None:
         """Return the most likely first line of the last of the shifts, given that the files do part by line n_lines."""
+        if not self.tests:
+            return None
         test = self.tests[-1]
         if test.sum - test.lowest > GUESS:
             return test.lowest_at + 1

@@ -70,6 +70,7 @@ class SideDropout:
     probability: float
     seed: int
     side: int
+    longest: int = 2**31  # a row that would get longer stays as it is
     _epoch: int = -1
     _kept: dict[bytes, list[bytes | None]] = field(default_factory=dict)
 
@@ -85,10 +86,15 @@ class SideDropout:
         starts = np.flatnonzero(is_start)
         picks = random_bits(len(starts), self.seed, epoch, index, self.side) % np.uint64(VARIANTS)
         words = self._pick_variants(tokens.astype("<u4").tobytes(), (starts * 4).tolist(), picks.tolist())
-        word_lengths = np.array([len(word) for word in words], np.int64) // 4
-        before = np.concatenate([[0], np.cumsum(word_lengths)])
         bounds = np.searchsorted(starts, np.append(row_starts, len(tokens)))
-        return np.frombuffer(b"".join(words), "<u4").astype(np.int64), np.diff(before[bounds])
+        new_lengths = _row_lengths(words, bounds)
+        if new_lengths.max() > self.longest:
+            for row in np.flatnonzero(new_lengths > self.longest):
+                first, end = bounds[row], bounds[row + 1]
+                whole = tokens[row_starts[row] : row_starts[row] + lengths[row]].astype("<u4").tobytes()
+                words[first:end] = [whole, *[b""] * (end - first - 1)]
+            new_lengths = _row_lengths(words, bounds)
+        return np.frombuffer(b"".join(words), "<u4").astype(np.int64), new_lengths
 
     def _pick_variants(self, raw: bytes, starts: list[int], picks: list[int]) -> list[bytes]:
         kept = self._kept
@@ -111,6 +117,12 @@ class SideDropout:
         return np.array(ids, "<u4").tobytes()
 
 
+def _row_lengths(words: list[bytes], bounds: Ints) -> Ints:
+    """Return the number of tokens of each row; row i is made of the words from bounds[i] on."""
+    ends = np.cumsum([0, *(len(word) // 4 for word in words)])
+    return np.diff(ends[bounds])
+
+
 @dataclass
 class BpeDropout:
     """BPE-dropout on both sides."""
@@ -119,10 +131,12 @@ class BpeDropout:
     target: SideDropout
 
     @classmethod
-    def of(cls, tokenizers: TokenizerPair, probability: float, seed: int) -> "BpeDropout | None":
+    def of(cls, tokenizers: TokenizerPair, probability: float, seed: int, longest: int = 2**31) -> "BpeDropout | None":
         """Return the dropout for these tokenizers, None where the probability is 0."""
         if probability == 0:
             return None
         source = MergeTable(tokenizers.source)
         target = source if tokenizers.joint else MergeTable(tokenizers.target)
-        return cls(SideDropout(source, probability, seed, 0), SideDropout(target, probability, seed, 1))
+        return cls(
+            SideDropout(source, probability, seed, 0, longest), SideDropout(target, probability, seed, 1, longest)
+        )

@@ -42,7 +42,13 @@ class OverlapHashes:
         sides: tuple[list[Hashes], list[Hashes]] = ([], [])
         for corpus in corpora:
             for block in read_blocks(corpus):
-                for hashes, side in zip(sides, measure_pairs(block), strict=True):
+                measured = measure_pairs(block)
+                if (alone := np.flatnonzero(block.missing & ~measured[0].blank)).size:
+                    raise SeqtoolError(
+                        f"{corpus}: line {block.number + int(alone[0]):,} has no tab and so no target; "
+                        "give a set to keep apart as one TSV file, or as two files, source then target"
+                    )
+                for hashes, side in zip(sides, measured, strict=True):
                     hashes.append(side.hashes[~side.blank])
         src, tgt = (np.unique(np.concatenate([*side, np.zeros(0, np.uint64)])) for side in sides)
         return cls(src, tgt)

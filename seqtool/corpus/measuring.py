@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from seqtool.corpus.hashing import Hashes, hash_lines
 from seqtool.corpus.reading import LineBlock, Mask, Offsets, PairBlock, decode_line
+from seqtool.corpus.text import clean_text
 
 Codes = NDArray[np.uint8]
 
@@ -17,7 +18,7 @@ class Measures:
 
     invalid: Mask  # not UTF-8; its other entries mean little
     control: Mask  # holds a control character: C0 except the tab, DEL, C1, or a Unicode line or paragraph separator
-    blank: Mask  # nothing but white space
+    blank: Mask  # nothing in it can be seen: only white space, control characters and marks without width
     chars: Offsets
     words: Offsets  # as white space separates them
     hashes: Hashes
@@ -58,7 +59,7 @@ def measure_lines(block: LineBlock) -> Measures:
     if not is_ascii:
         following = np.flatnonzero((codes & 0xC0) == 0x80)  # bytes of a character after its first
         chars = chars - (np.searchsorted(following, ends) - np.searchsorted(following, starts))
-        blank |= _is_unicode_blank(block, codes, starts, ends)
+    blank |= _is_unicode_blank(block, codes, starts, ends)
     return Measures(
         invalid=_find_invalid(block),
         control=_mark_lines(block, find_controls(codes, is_ascii)),
@@ -108,14 +109,16 @@ def _find_invalid(block: LineBlock) -> Mask:
 
 
 def _is_unicode_blank(block: LineBlock, codes: Codes, starts: Offsets, ends: Offsets) -> Mask:
-    """Return True for lines of Unicode white space; only lines that begin with such a character are decoded."""
+    """Return True for lines in which nothing can be seen; only those that begin with such a character are decoded."""
     padded = np.concatenate([codes, np.zeros(3, np.uint8)])
     first, second, third = (padded[starts + i] for i in range(3))
-    candidates = (first == 0xC2) & ((second == 0xA0) | (second == 0x85))
+    candidates = (first < 0x20) | (first == 0x7F)
+    candidates |= (first == 0xC2) & ((second <= 0xA0) | (second == 0xAD))
     candidates |= (first == 0xE1) & (second == 0x9A) & (third == 0x80)
     candidates |= (first == 0xE2) & ((second == 0x80) | (second == 0x81))
     candidates |= (first == 0xE3) & (second == 0x80) & (third == 0x80)
+    candidates |= (first == 0xEF) & (second == 0xBB) & (third == 0xBF)
     blank = np.zeros(len(block), bool)
     for i in np.flatnonzero(candidates & (ends > starts)):
-        blank[i] = not (decode_line(block.data[starts[i] : ends[i]]) or "?").strip()
+        blank[i] = not clean_text(decode_line(block.data[starts[i] : ends[i]]) or "?")
     return blank

@@ -60,7 +60,9 @@ def prepare_corpus(
     """
     make_folder(out.parent)
     if dropped is not None:
-        make_folder(dropped.parent)
+        make_folder(dropped.parent, "--dropped")
+        if dropped.is_dir():
+            raise SeqtoolError(f"{dropped}: is a folder; give --dropped a file to write to")
     busy = f"{out.parent}: a corpus is being prepared here already; wait, or give another -o"
     with locked(out.parent, busy), _explaining_full_disk(out), contextlib.ExitStack() as stack:
         folder = stack.enter_context(_fresh_folder(out))

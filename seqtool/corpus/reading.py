@@ -11,7 +11,6 @@ mark at the start of a file are left out. Memory is bounded by the block, or by 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,10 +19,8 @@ from numpy.typing import NDArray
 
 from seqtool.corpus.alignment import PartingFinder, likely_shifts
 from seqtool.corpus.opening import read_chunks
+from seqtool.corpus.text import BYTE_ORDER_MARK, MAX_LINE_BYTES
 from seqtool.errors import SeqtoolError
-
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-MAX_LINE_BYTES = 64 << 20
 
 Offsets = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -125,7 +122,7 @@ def parse_corpus(paths: Sequence[Path], weight: float = 1.0) -> Corpus:
         listed = ": " + ", ".join(str(path) for path in paths) if paths else ""
         raise SeqtoolError(
             f"a corpus is one TSV file or two aligned files (source, then target), not {len(paths)} files{listed};"
-            " give further corpora with --corpus"
+            " give further ones to train on with --corpus"
         )
     if not (math.isfinite(weight) and weight > 0):
         raise SeqtoolError(f"{' '.join(map(str, paths))}: the weight of a corpus must be more than 0, not {weight}")
@@ -261,11 +258,15 @@ def line_count_error(corpus: Corpus, src_lines: int, tgt_lines: int) -> LineCoun
 def find_parting(corpus: Corpus, src_lines: int, tgt_lines: int) -> int | None:
     """Return the line from which two files of different length seem shifted, None where their lengths do not tell."""
     finder = PartingFinder(likely_shifts(src_lines, tgt_lines))
-    blocks = zip_longest(*(read_line_blocks(path) for path in corpus.paths), fillvalue=LineBlock.from_lines([]))
-    for src, tgt in blocks:
-        finder.add(src.ends - src.starts, tgt.ends - tgt.starts)
-        if finder.near is not None:
-            return finder.near
+    src, tgt = (read_line_blocks(path) for path in corpus.paths)
+    none = np.zeros(0, np.int64)
+    while finder.near is None and finder.tests:
+        src_is_behind = len(finder.src) <= len(finder.tgt)
+        block = next(src if src_is_behind else tgt, None)
+        if block is None:  # what is left has no counterpart
+            break
+        lengths = block.ends - block.starts
+        finder.add(*((lengths, none) if src_is_behind else (none, lengths)))
     finder.finish()
     return finder.near or finder.best_guess(min(src_lines, tgt_lines) + 1)
 

@@ -2,6 +2,8 @@
 
 import re
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+MAX_LINE_BYTES = 64 << 20
 # What some program takes for the end of a line or a column, and NUL; each becomes a space.
 _BREAKS = re.compile("[\0\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029]")
 # A line without any such character shows nothing: it has only spaces, control characters and zero-width marks.

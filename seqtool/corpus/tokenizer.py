@@ -4,6 +4,7 @@ Spaces become U+2581 and nothing else is changed: no normalisation, no trimming.
 become byte tokens. A real U+2581 in a text would come back as a space, so it is always given as its three bytes.
 """
 
+import functools
 import hashlib
 import io
 import re
@@ -87,14 +88,13 @@ class Tokenizer:
         """Return the ids of a text, without begin and end."""
         return self.encode_batch([text])[0]
 
-    def encode_batch(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text."""
         if SPACE in " ".join(texts):
             return [
-                self._encode_with_meta_space(text) if SPACE in text else self._encode_plain([text], 1)[0]
-                for text in texts
+                self._encode_with_meta_space(text) if SPACE in text else self._encode_plain([text])[0] for text in texts
             ]
-        return self._encode_plain(list(texts), threads)
+        return self._encode_plain(list(texts))
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the one line of text that the ids stand for; any ids give some text.
@@ -119,18 +119,18 @@ class Tokenizer:
         scores = [self._processor.get_score(index) for index in range(self.vocab_size)]
         return {index: score for index, score in enumerate(scores) if index > self._byte_ids[-1]}
 
-    def _encode_plain(self, texts: list[str], threads: int) -> list[list[int]]:
+    def _encode_plain(self, texts: list[str]) -> list[list[int]]:
         try:
-            return self._processor.encode(texts, out_type=int, num_threads=threads)  # type: ignore[no-any-return]
+            return self._processor.encode(texts, out_type=int, num_threads=1)  # type: ignore[no-any-return]
         except (RuntimeError, TypeError, UnicodeError):  # half a surrogate pair, which no UTF-8 can write
             repaired = [_SURROGATES.sub("\ufffd", text) for text in texts]
-            return self._processor.encode(repaired, out_type=int, num_threads=threads)  # type: ignore[no-any-return]
+            return self._processor.encode(repaired, out_type=int, num_threads=1)  # type: ignore[no-any-return]
 
     def _encode_with_meta_space(self, text: str) -> list[int]:
         """Encode a text that holds U+2581: through a stand-in that only bytes can write, then exchange the bytes."""
-        taken = set(text).union(*self.piece_list)
-        stand_in = next(char for char in map(chr, range(sys.maxunicode, 0xFFFF, -1)) if char not in taken)
-        ids = self._encode_plain([text.replace(SPACE, stand_in)], 1)[0]
+        candidates = map(chr, range(sys.maxunicode, 0xFFFF, -1))
+        stand_in = next(char for char in candidates if char not in text and char not in self._characters)
+        ids = self._encode_plain([text.replace(SPACE, stand_in)])[0]
         written = [self._byte_ids[value] for value in stand_in.encode()]
         wanted = [self._byte_ids[value] for value in SPACE.encode()]
         result: list[int] = []
@@ -140,6 +140,11 @@ class Tokenizer:
             result += wanted if found else ids[position : position + 1]
             position += len(written) if found else 1
         return result
+
+    @functools.cached_property
+    def _characters(self) -> frozenset[str]:
+        """All characters that occur in a piece."""
+        return frozenset("".join(self.piece_list))
 
     def _read_surfaces(self) -> list[bytes]:
         """Return the bytes that each token adds to a text."""

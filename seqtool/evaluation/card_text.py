@@ -75,12 +75,12 @@ def describe_weights(model: Mapping[str, Any]) -> str:
 
 
 def describe_training(training: Mapping[str, Any]) -> str:
-    """How far and how long: '6,000 steps, 6.7 epochs, 30 min'."""
+    """How far and how long: '6,000 steps, 6 epochs, 30 min'."""
     parts = []
     if training.get("steps"):
         parts.append(f"{training['steps']:,} steps")
     if training.get("epochs"):
-        parts.append(f"{training['epochs']:.3g} epochs")
+        parts.append(f"{training['epochs']:,} epochs")
     if training.get("minutes"):
         parts.append(format_minutes(float(training["minutes"])))
     if not training.get("finished", True):

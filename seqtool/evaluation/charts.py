@@ -160,7 +160,7 @@ def _grid(ticks: Sequence[float], y_of: Scale, left: float) -> str:
 
 
 def _curve(series: Series, x_of: Scale, y_of: Scale) -> str:
-    path = "L".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in series.points)
+    path = "L".join(f"{x_of(x):.3f},{y_of(y):.2f}" for x, y in series.points)
     found = f'<path class="line s{series.color}" data-name="{escape(series.name)}" d="M{path}"/>'
     if series.dots or len(series.points) == 1:
         found += "".join(

@@ -1,6 +1,7 @@
 """Reads what a run wrote about itself while it trained: metrics.jsonl and the validation translations."""
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,13 +30,17 @@ class History:
         return next((record for record in reversed(self.valid) if record.get("best")), None)
 
     def points(self, kind: str, key: str) -> list[tuple[float, float]]:
-        """Return (step, value) of the records of a kind ("train" or "valid") that have a number under `key`."""
+        """Return (step, value) of the records of a kind ("train" or "valid") that have a finite number under `key`."""
         records = self.train if kind == "train" else self.valid
         return [
             (float(record["step"]), float(record[key]))
             for record in records
-            if isinstance(record.get(key), int | float) and isinstance(record.get("step"), int | float)
+            if _is_finite(record.get(key)) and _is_finite(record.get("step"))
         ]
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ class ReferenceSet:
     name: str
     sources: list[str] | None
     references: list[list[str]]
-    target_language: str = ""
 
     @property
     def sha256(self) -> str:
@@ -85,7 +84,7 @@ def fetch_reference_set(name: str, langpair: str) -> ReferenceSet:
             f"or copy a folder with it to {sacrebleu.SACREBLEU_DIR}, or give SRC and REF files instead"
         ) from None
     found = read_reference_set(Path(source), [Path(path) for path in references])
-    return ReferenceSet(f"{name}/{langpair}", found.sources, found.references, langpair.partition("-")[2])
+    return ReferenceSet(f"{name}/{langpair}", found.sources, found.references)
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

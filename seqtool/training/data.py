@@ -165,7 +165,7 @@ def open_data(request: TrainRequest, run: RunDir) -> TrainingData:
     valid = read_valid(request.valid) if request.valid else corpus.held_out
     if not valid:
         raise SeqtoolError(f"{run.path}: the corpus is too small to hold pairs out of it; give --valid")
-    dropout = BpeDropout.of(tokenizers, config.tokenizer.bpe_dropout, config.train.seed)
+    dropout = BpeDropout.of(tokenizers, config.tokenizer.bpe_dropout, config.train.seed, config.data.max_tokens)
     return TrainingData(config, tokenizers, corpus, valid, dropout)
 
 

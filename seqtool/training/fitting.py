@@ -5,9 +5,9 @@ import os
 import torch
 
 from seqtool.config import Config
+from seqtool.model.memory import is_out_of_memory
 from seqtool.model.transformer import Transformer
 from seqtool.training.loss import smoothed_cross_entropy
-from seqtool.training.step import is_out_of_memory
 
 SMALLEST, LARGEST = 512, 65536
 SHARE = 0.6  # of the free memory that a trial may take, since other batches are shaped less kindly

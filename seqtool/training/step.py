@@ -19,6 +19,7 @@ from seqtool.corpus.batches import Batch
 from seqtool.corpus.tokenizer import PAD
 from seqtool.errors import SeqtoolError
 from seqtool.model.dropout import drawing_from
+from seqtool.model.memory import is_out_of_memory
 from seqtool.model.transformer import Transformer
 from seqtool.training.distributed import Workers
 from seqtool.training.loss import consistent_cross_entropy, smoothed_cross_entropy
@@ -190,11 +191,6 @@ class GradientMaker:
 def part_seed(seed: int, step: int, rank: int, part: int) -> int:
     """Return the seed of a part's dropout: all that is random in a step follows from these four numbers."""
     return int(np.random.SeedSequence((seed, step, rank, part)).generate_state(1, np.uint64)[0] >> 1)
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Tell whether an error means that a device's, or the machine's, memory ran out."""
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 def train_step(gradient_maker: GradientMaker, updater: Updater, batch: Batch, step: int, lr: float) -> Tensor:

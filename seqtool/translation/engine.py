@@ -37,22 +37,23 @@ class SearchOptions:
     alignment: bool = False
 
     def __post_init__(self) -> None:
-        for name, value, good in (
-            ("beam", self.beam, self.beam >= 1),
-            ("n-best", self.n_best, self.n_best >= 1),
-            ("length-penalty", self.length_penalty, 0 <= self.length_penalty <= 10),
-            ("coverage-penalty", self.coverage_penalty, 0 <= self.coverage_penalty <= 100),
-            ("max-length-ratio", self.max_length_ratio, 0 <= self.max_length_ratio < float("inf")),
-            ("patience", self.patience, self.patience > 0),
-            ("temperature", self.temperature, 0 < self.temperature < float("inf")),
-            ("top-k", self.top_k, self.top_k >= 0),
-            ("top-p", self.top_p, 0 < self.top_p <= 1),
-            ("seed", self.seed, 0 <= self.seed < 2**63),
-            ("diversity", self.diversity, 0 <= self.diversity <= 100),
-            ("no-repeat-ngram", self.no_repeat_ngram, self.no_repeat_ngram >= 0),
+        for name, value, low, high in (
+            ("beam", self.beam, 1, 1000),
+            ("n-best", self.n_best, 1, 10**6),
+            ("length-penalty", self.length_penalty, 0, 10),
+            ("coverage-penalty", self.coverage_penalty, 0, 100),
+            ("max-length-ratio", self.max_length_ratio, 0, 1000),
+            ("temperature", self.temperature, 1e-6, 1000),
+            ("top-k", self.top_k, 0, 2**31),
+            ("top-p", self.top_p, 1e-6, 1),
+            ("seed", self.seed, 0, 2**63 - 1),
+            ("diversity", self.diversity, 0, 100),
+            ("no-repeat-ngram", self.no_repeat_ngram, 0, 1000),
         ):
-            if not good:
-                raise SeqtoolError(f"--{name} cannot be {value}; see 'seqtool translate --help' for its range")
+            if not low <= value <= high:
+                raise SeqtoolError(f"--{name} must be from {low} to {high}, not {value}")
+        if not (0 < self.patience <= 1000 or self.patience == float("inf")):
+            raise SeqtoolError(f"--patience must be more than 0 and at most 1000, or inf, not {self.patience}")
         if not self.sample and self.n_best > self.beam:
             raise SeqtoolError(f"--n-best {self.n_best} needs a beam as wide; give --beam {self.n_best}, or --sample")
         if self.diverse_groups < 1 or self.beam % self.diverse_groups:

@@ -31,6 +31,6 @@ def check_same_tokens(runs: Sequence[RunDir]) -> None:
             first, other = getattr(runs[0], name), getattr(run, name)
             if first.exists() != other.exists() or (first.exists() and sha256_of(first) != sha256_of(other)):
                 raise SeqtoolError(
-                    f"{run.path} and {runs[0].path} have different tokenizers ({first.name}), so they cannot be an "
-                    "ensemble; train them with the same one"
+                    f"{run.path} and {runs[0].path} have different tokenizers ({first.name}), so they do not go "
+                    "together; train them with the same one"
                 )

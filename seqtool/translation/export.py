@@ -150,7 +150,8 @@ def check_export(run: RunDir, folder: Path, tokenizers: TokenizerPair, quantizat
     reference = TorchEngine.load([run], "cpu")
     converted = CTranslate2Engine(folder, tokenizers, device="cpu", threads=1)
     draw = np.random.default_rng(0)
-    sources = [draw.integers(4, tokenizers.source.vocab_size, length).tolist() for length in (3, 5, 8, 12, 17, 23)]
+    lengths = [min(length, reference.max_tokens or length) for length in (3, 5, 8, 12, 17, 23)]
+    sources = [draw.integers(4, tokenizers.source.vocab_size, length).tolist() for length in lengths]
     targets = [ranked[0].ids for ranked in reference.translate(sources, SearchOptions(beam=1, max_length_ratio=1.0))]
     pairs = zip(reference.score(sources, targets), converted.score(sources, targets), strict=True)
     differences = [abs(ours - theirs) for row, other in pairs for ours, theirs in zip(row, other, strict=True)]

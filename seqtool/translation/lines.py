@@ -10,13 +10,12 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+from seqtool.corpus.text import BYTE_ORDER_MARK, MAX_LINE_BYTES
 from seqtool.errors import SeqtoolError
 
 MAX_LINES = 4096  # in a block: enough to group by length
 MAX_BYTES = 1 << 20
 LIVE_WAIT = 0.03  # seconds that a line waits for others to be translated with
-MAX_LINE_BYTES = 64 << 20
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class LineBuffer:

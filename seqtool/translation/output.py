@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from seqtool.errors import SeqtoolError
-from seqtool.files import make_folder, sync_folder, to_json, write_whole
+from seqtool.files import locked, make_folder, sync_folder, to_json, write_whole
 
+PATIENCE = 2.0  # seconds: a process that was stopped, and whose work is continued, may still be ending
 FRAME = struct.Struct(">Q")  # the length of a block, before its bytes, in files that are to be joined
 
 
@@ -51,18 +52,21 @@ class FileSink:
         self._digest = hashlib.sha256()
         self._n_read = 0
         make_folder(path.parent, "--output")
-        earlier = self._read_state()
-        if earlier and not resume:
-            raise SeqtoolError(
-                f"{self.partial} holds {earlier['lines']:,} lines of an interrupted translation; "
-                f"continue it with --resume, or delete it to start over"
-            )
-        if earlier and earlier["fingerprint"] != fingerprint:
-            raise SeqtoolError(
-                f"{self.partial} was begun with another model or other options; "
-                "give the same ones to --resume it, or delete it to start over"
-            )
-        self._open(earlier)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._locked())
+            earlier = self._read_state()
+            if earlier and not resume:
+                raise SeqtoolError(
+                    f"{self.partial} holds {earlier['lines']:,} lines of an interrupted translation; "
+                    f"continue it with --resume, or delete it to start over"
+                )
+            if earlier and earlier["fingerprint"] != fingerprint:
+                raise SeqtoolError(
+                    f"{self.partial} was begun with another model or other options; "
+                    "give the same ones to --resume it, or delete it to start over"
+                )
+            self._open(earlier)
+            self._lock = stack.pop_all()
 
     def skip(self, index: int, lines: list[bytes]) -> None:
         """Pass over a block that is written already, or that is another process's."""
@@ -108,11 +112,12 @@ class FileSink:
                 f"the input is shorter than when {self.partial} was begun; "
                 "give the same input to --resume it, or delete it to start over"
             )
-        self._file.close()
+        self.close()
 
     def close(self) -> None:
-        """Leave the file as it is, to be continued."""
+        """Leave the file as it is, complete or to be continued."""
         self._file.close()
+        self._lock.close()
 
     def _read(self, lines: list[bytes]) -> None:
         self._n_read += 1
@@ -128,15 +133,21 @@ class FileSink:
         whole = isinstance(state, dict) and state.keys() >= self._state.keys() and size >= state["bytes"]
         return state if whole and state["blocks"] else None
 
+    def _locked(self) -> contextlib.AbstractContextManager[None]:
+        """Keep the file to this process."""
+        try:
+            open(self.partial, "ab").close()
+        except OSError as error:
+            raise SeqtoolError(f"{self.partial}: cannot be written ({error.strerror}); give another --output") from None
+        busy = f"{self.partial}: another translation is writing this file; wait for it, or give another --output"
+        return locked(self.partial, busy, patience=PATIENCE)
+
     def _open(self, earlier: dict[str, Any] | None) -> None:
         """Open the file at the end of what is known to be written; what was written after that is cut off."""
         with contextlib.suppress(OSError):
             if not earlier:
                 self.state_path.unlink(missing_ok=True)
-        try:
-            self._file = open(self.partial, "r+b" if earlier else "wb")  # noqa: SIM115
-        except OSError as error:
-            raise SeqtoolError(f"{self.partial}: cannot be written ({error.strerror}); give another --output") from None
+        self._file = open(self.partial, "r+b" if earlier else "wb")  # noqa: SIM115
         if earlier:
             self._state = earlier
             self.n_done = earlier["blocks"]

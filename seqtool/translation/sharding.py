@@ -46,7 +46,13 @@ def is_restarted() -> bool:
 
 
 def refuse_other_parts(path: Path, n_processes: int) -> None:
-    """Raise where there are parts of another number of processes, which these cannot continue."""
+    """Raise where there is what another number of processes has done, which these cannot continue."""
+    whole = path.with_name(path.name + ".partial")
+    if n_processes > 1 and whole.with_name(whole.name + ".json").exists():
+        raise SeqtoolError(
+            f"{whole} is of a translation with one process, and here are {n_processes}; "
+            "--resume it with one, or delete it to start over"
+        )
     for part in sorted(path.parent.glob(glob.escape(path.name) + ".part-*-of-*.partial")):
         world = part.name.removesuffix(".partial").rpartition("-of-")[2]
         if world != str(n_processes):
@@ -62,8 +68,7 @@ class ShardedFile:
     def __init__(self, path: Path, shard: Shard, fingerprint: str, resume: bool = False) -> None:
         self.path, self.shard = path, shard
         make_folder(path.parent, "--output")
-        if resume:
-            refuse_other_parts(path, shard.world)
+        refuse_other_parts(path, shard.world)
         self._word_path = path.with_name(path.name + ".run")
         self._word = secrets.token_hex(8)
         if shard.rank == 0:

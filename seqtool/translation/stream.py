@@ -145,7 +145,7 @@ class LineTranslator:
         if split:
             self._notify(f"{name_lines(split)}: longer than {self._longest} tokens; translated in parts")
         if doubtful:
-            self._notify(f"{name_lines(doubtful)}: the translation is empty or looping, and the beam has no better one")
+            self._notify(f"{name_lines(doubtful)}: the translation is empty or looping, and no better one was found")
 
     def _remember(self, known: dict[bytes, Known]) -> None:
         """Keep the latest short lines for the blocks to come."""

@@ -214,7 +214,7 @@ class Translator:
         for (text, prefix), ids in zip(lines, tokenizer.encode_batch([text for text, _ in lines]), strict=True):
             pieces = [ids]
             if len(ids) > limit:
-                pieces = tokenizer.encode_batch([part.strip() for part in split_text(text, count, limit)])
+                pieces = tokenizer.encode_batch([clean_text(part) for part in split_text(text, count, limit)])
             start = self.tokenizers.target.encode(clean_text(prefix)) if prefix else []
             if 0 < self.max_positions <= len(start):
                 raise SeqtoolError(

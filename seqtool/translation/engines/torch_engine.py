@@ -23,6 +23,7 @@ from seqtool.files import RunDir
 from seqtool.model.interface import Seq2Seq
 from seqtool.model.layers import DecoderLayer
 from seqtool.model.loading import load_model
+from seqtool.model.memory import is_out_of_memory
 from seqtool.model.transformer import Transformer
 from seqtool.translation.batching import MIN_ROWS, pad_rows, padded_length, plan_batches
 from seqtool.translation.beam_step import NOTHING, Finished
@@ -325,10 +326,13 @@ def work_or_halve(work: Callable[[list[int]], list[Result]], batch: list[int]) -
     """Work on a batch; one that does not fit into the device's memory is halved and tried again."""
     try:
         return work(batch)
-    except torch.OutOfMemoryError:
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
         if len(batch) == 1:
             raise SeqtoolError(
-                "one sentence does not fit into the device's memory; use a narrower --beam or --device cpu"
+                "one sentence does not fit into the memory; use a narrower --beam, a lower --max-length-ratio or "
+                "--device cpu"
             ) from None
     torch.cuda.empty_cache()
     middle = len(batch) // 2

@@ -1,0 +1,8 @@
+"""What is said where the memory is used up."""
+
+import torch
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether an error means that a device's, or the machine's, memory ran out."""
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
