@@ -1,5 +1,6 @@
 """seqtool train: the whole pipeline from a corpus to a model."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -85,7 +86,7 @@ def train(
         print(config_to_toml(settings), end="")
         return
 
-    from seqtool.training.pipeline import train as run
+    from seqtool.training.checks import check_request
     from seqtool.training.settling import TrainRequest
 
     request = TrainRequest(
@@ -100,5 +101,9 @@ def train(
         start_from=start_from,
         fresh=fresh,
     )
+    if os.environ.get("RANK", "0") == "0":
+        check_request(request)
+    from seqtool.training.pipeline import train as run  # torch is loaded here
+
     if not run(request):
         raise typer.Exit(130)

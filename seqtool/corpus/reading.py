@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqtool.corpus.alignment import PartingFinder, likely_shifts
-from seqtool.corpus.opening import read_chunks
+from seqtool.corpus.opening import read_chunks, readable
 from seqtool.corpus.text import BYTE_ORDER_MARK, MAX_LINE_BYTES
 from seqtool.errors import SeqtoolError
 
@@ -161,10 +161,12 @@ def parse_against(values: Sequence[str]) -> list[Corpus]:
 
 
 def require_files(corpora: Iterable[Corpus]) -> None:
-    """Raise where a path is a pipe or the like, since what is prepared is read more than once."""
+    """Raise where a path cannot be opened, or is a pipe or the like, since what is prepared is read more than once."""
     for path in (path for corpus in corpora for path in corpus.paths):
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise SeqtoolError(f"{path}: a pipe can be read only once; write it to a file and name that")
+        with readable(path), open(path, "rb"):
+            pass
 
 
 def decode_line(line: bytes) -> str | None:

@@ -7,7 +7,7 @@ from seqtool.config import Config, TokenizerConfig, load_config
 from seqtool.config.auto import choose_settings
 from seqtool.config.resolve import check_together
 from seqtool.corpus.bpe_dropout import BpeDropout
-from seqtool.corpus.prepared import PreparedCorpus, PrepareRequest, find_other_corpus, read_manifest
+from seqtool.corpus.prepared import PreparedCorpus, PrepareRequest
 from seqtool.corpus.progress import Progress as CorpusProgress
 from seqtool.corpus.progress import Stopwatch
 from seqtool.corpus.reading import Corpus, decode_line, read_pairs
@@ -43,7 +43,6 @@ class TrainingData:
 
 def prepare_data(request: TrainRequest, run: RunDir, device: str, progress: Progress) -> None:
     """Settle the configuration, then make tokenizer and prepared corpus unless they are there unchanged."""
-    check_same_corpus(run, request)
     pairs = count_known_pairs(run, request.corpora)
     config = request.resolve(pairs, device)
     if request.start_from:
@@ -76,18 +75,6 @@ def prepare_data(request: TrainRequest, run: RunDir, device: str, progress: Prog
     for note in notes:
         progress.say(note)
     write_config(run, config)
-
-
-def check_same_corpus(run: RunDir, request: TrainRequest) -> None:
-    """Raise if a run that is under way was begun with another corpus."""
-    manifest = read_manifest(run.prepared)
-    if not run.checkpoint_folders() or manifest is None:
-        return
-    if change := find_other_corpus(manifest, request.corpora):
-        raise SeqtoolError(
-            f"{run.path}: the corpus is not the one that this run was begun with ({change}). Restore it to continue, "
-            "give -o for a new run (--from this one to fine-tune it), or --fresh to start over"
-        )
 
 
 def settle_directions(request: TrainRequest, config: Config) -> Config:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import torch
 
 from seqtool.config import Config
-from seqtool.corpus.reading import count_pairs, require_files
 from seqtool.corpus.tokenizer import TokenizerPair
 from seqtool.durations import format_seconds
 from seqtool.errors import SeqtoolError
@@ -15,7 +14,7 @@ from seqtool.files import RunDir, locked, make_folder
 from seqtool.model.loading import put_weights, read_weights
 from seqtool.model.transformer import Transformer
 from seqtool.training.checkpoint import is_disk_full
-from seqtool.training.data import TrainingData, open_data, prepare_data, read_valid
+from seqtool.training.data import TrainingData, open_data, prepare_data
 from seqtool.training.distributed import Workers, join_workers
 from seqtool.training.finishing import (
     Choice,
@@ -31,11 +30,11 @@ from seqtool.training.progress import Progress
 from seqtool.training.settling import TrainRequest, choose_precision, choose_threads, write_config
 from seqtool.training.trainer import Trainer
 from seqtool.training.validation import Validator
-from seqtool.translation.sharding import is_restarted
 
 
 def train(request: TrainRequest) -> bool:
-    """Run the pipeline; return whether it came to its end (False: interrupted, all saved)."""
+    """Run the pipeline for a request that was checked; return whether it came to its end (False: interrupted, all
+    saved)."""
     workers = join_workers(request.resolve(None, "cpu").train)
     progress = Progress(quiet=not workers.is_first)
     run = RunDir(make_folder(request.out))
@@ -58,8 +57,7 @@ def train(request: TrainRequest) -> bool:
 
 def _train(request: TrainRequest, run: RunDir, workers: Workers, progress: Progress) -> bool:
     if workers.is_first:
-        check_request(request)
-        if request.fresh and not is_restarted():
+        if request.starts_over:
             remove_run(run)
         prepare_data(request, run, workers.device.type, progress)
     workers.wait_for_all()
@@ -166,26 +164,6 @@ def say_interrupted(trainer: Trainer, progress: Progress) -> None:
         f"stopped at step {trainer.state.step:,}; everything is saved in {trainer.run.path}. "
         "The same command continues from here"
     )
-
-
-def check_request(request: TrainRequest) -> None:
-    """Raise for what cannot be read, before anything of an earlier run is removed."""
-    if request.start_from:
-        RunDir(request.start_from).require_model()
-        if request.start_from.resolve() == request.out.resolve():
-            raise SeqtoolError(f"{request.out}: --from and -o are the same folder; give -o another one")
-    run = RunDir(request.out)
-    if run.weights.exists() and not run.checkpoint_folders() and not request.fresh:
-        raise SeqtoolError(
-            f"{run.path}: holds a model, and no checkpoint to continue from; "
-            "give another -o (with --from this one to fine-tune it), or --fresh to start over"
-        )
-    require_files(request.held_apart)
-    if request.valid:
-        read_valid(request.valid)
-    if request.fresh:
-        for corpus in (*request.corpora, *request.held_apart):
-            count_pairs(corpus)
 
 
 def remove_run(run: RunDir) -> None:

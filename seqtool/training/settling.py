@@ -13,6 +13,7 @@ from seqtool.cores import count_cores
 from seqtool.corpus.reading import Corpus
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir, sha256_of, to_json, write_whole
+from seqtool.translation.sharding import is_restarted
 
 # What may change from one session of a run to the next: budgets, and what has no influence on the weights.
 FREE = {
@@ -54,6 +55,11 @@ class TrainRequest:
     def held_apart(self) -> tuple[Corpus, ...]:
         """The validation and test sets that training pairs must not overlap with."""
         return (*([self.valid] if self.valid else []), *self.against)
+
+    @property
+    def starts_over(self) -> bool:
+        """Whether to remove what is there; not again when torchrun starts workers anew after one of them died."""
+        return self.fresh and not is_restarted()
 
     def given_settings(self) -> set[str]:
         """Return the names of the settings that the user gave one by one, in a file or with --set."""

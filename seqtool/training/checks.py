@@ -1,0 +1,43 @@
+"""Checks a request to train before torch is loaded: a mistake is told at once, and nothing has been removed."""
+
+from seqtool.corpus.prepared import find_other_corpus, read_manifest
+from seqtool.corpus.reading import count_pairs, require_files
+from seqtool.errors import SeqtoolError
+from seqtool.files import RunDir, make_folder
+from seqtool.training.data import read_valid
+from seqtool.training.settling import TrainRequest
+
+
+def check_request(request: TrainRequest) -> None:
+    """Raise for what cannot be read, written or continued; make the folder of the run."""
+    if request.start_from:
+        RunDir(request.start_from).require_model()
+        if request.start_from.resolve() == request.out.resolve():
+            raise SeqtoolError(f"{request.out}: --from and -o are the same folder; give -o another one")
+    run = RunDir(request.out)
+    if run.weights.exists() and not run.checkpoint_folders() and not request.fresh:
+        raise SeqtoolError(
+            f"{run.path}: holds a model, and no checkpoint to continue from; "
+            "give another -o (with --from this one to fine-tune it), or --fresh to start over"
+        )
+    if not request.starts_over:
+        check_same_corpus(run, request)
+    require_files((*request.corpora, *request.held_apart))
+    if request.valid:
+        read_valid(request.valid)
+    if request.fresh:
+        for corpus in (*request.corpora, *request.held_apart):
+            count_pairs(corpus)
+    make_folder(request.out)
+
+
+def check_same_corpus(run: RunDir, request: TrainRequest) -> None:
+    """Raise if a run that is under way was begun with another corpus."""
+    manifest = read_manifest(run.prepared)
+    if not run.checkpoint_folders() or manifest is None:
+        return
+    if change := find_other_corpus(manifest, request.corpora):
+        raise SeqtoolError(
+            f"{run.path}: the corpus is not the one that this run was begun with ({change}). Restore it to continue, "
+            "give -o for a new run (--from this one to fine-tune it), or --fresh to start over"
+        )
