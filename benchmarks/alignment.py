@@ -11,8 +11,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from seqtool.evaluation.attention_reading import AttentionMap, AttentionReader
-from seqtool.evaluation.word_alignment import align_words
+from word_alignment import align_words
+
+from seqtool.evaluation.report.attention_reading import AttentionMap, AttentionReader
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 Links = list[tuple[int, int]]

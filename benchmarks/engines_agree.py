@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 
 from seqtool import Translator
-from seqtool.evaluation.metrics import score_bleu_chrf
+from seqtool.evaluation.scores.metrics import score_bleu_chrf
 from seqtool.files import RunDir
-from seqtool.translation.export import export_ctranslate2
+from seqtool.translation.export.ctranslate2 import export_ctranslate2
 
 
 def read_lines(path: Path) -> list[str]:

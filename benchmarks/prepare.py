@@ -28,9 +28,9 @@ import numpy as np
 from sentencepiece import SentencePieceProcessor
 
 from seqtool.config import TokenizerConfig
-from seqtool.corpus.batches import BatchPlan, make_batch
-from seqtool.corpus.prepared import PreparedCorpus
-from seqtool.corpus.tokenizer import train_tokenizer
+from seqtool.corpus.batches.batches import BatchPlan, make_batch
+from seqtool.corpus.preparing.prepared import PreparedCorpus
+from seqtool.corpus.tokenizer.bpe import train_tokenizer
 
 ROOT = Path(__file__).parents[1]
 WORD_FORMS, COMMON = 300_000, 6_000

@@ -20,9 +20,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqtool.config import ModelConfig, TrainConfig
-from seqtool.corpus.batches import Batch, BatchPlan, make_batch
-from seqtool.corpus.token_array import TokenArray
-from seqtool.corpus.tokenizer import PAD
+from seqtool.corpus.batches.batches import Batch, BatchPlan, make_batch
+from seqtool.corpus.preparing.token_array import TokenArray
+from seqtool.corpus.tokenizer.bpe import PAD
 from seqtool.model.counting import count_training_flops
 from seqtool.model.positions import sinusoids
 from seqtool.model.transformer import Transformer

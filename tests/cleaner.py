@@ -3,8 +3,8 @@
 from collections import Counter
 
 from seqtool.config import CleanConfig
-from seqtool.corpus.cleaning import KEPT, RULES, CleaningRules, Deduplicator, OverlapHashes, Verdicts
-from seqtool.corpus.reading import PairBlock
+from seqtool.corpus.cleaning.rules import KEPT, RULES, CleaningRules, Deduplicator, OverlapHashes, Verdicts
+from seqtool.corpus.reading.blocks import PairBlock
 
 
 class Cleaner:

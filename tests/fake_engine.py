@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seqtool.config import TokenizerConfig
-from seqtool.corpus.tokenizer import Tokenizer, TokenizerPair, train_tokenizer
-from seqtool.translation.engine import Progress, SearchOptions, TokenHypothesis
+from seqtool.corpus.tokenizer.bpe import Tokenizer, TokenizerPair, train_tokenizer
+from seqtool.translation.engines.interface import Progress, SearchOptions, TokenHypothesis
 
 TEXTS = ["A man walks in the park.", "Zwei Hunde spielen im Schnee!", "Who is she? She waves, and laughs."]
 

@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from seqtool.corpus.reading import Corpus
+from seqtool.corpus.reading.corpus import Corpus
 
 NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "horse": "Gaul", "clown": "Clown", "child": "Junge"}
 VERBS = {"sees": "sieht", "follows": "verfolgt", "remembers": "kennt", "hears": "hört", "loves": "liebt"}

@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from seqtool.config.sections import CleanConfig, DataConfig, TokenizerConfig
-from seqtool.corpus.prepared import PreparedCorpus, PrepareRequest
-from seqtool.corpus.reading import Corpus, parse_corpus
-from seqtool.corpus.tokenizer import Tokenizer, TokenizerPair, train_tokenizer
+from seqtool.corpus.preparing.prepared import PreparedCorpus, PrepareRequest
+from seqtool.corpus.reading.corpus import Corpus, parse_corpus
+from seqtool.corpus.tokenizer.bpe import Tokenizer, TokenizerPair, train_tokenizer
 
 TOKENIZER = TokenizerConfig(vocab_size=400)
 NAMES = ["Anna", "Boris", "Clara", "Dora", "Emil", "Frida", "Gustav", "Hanna"]

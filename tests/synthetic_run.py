@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from seqtool.config import Config, DecodeConfig, ModelConfig, TokenizerConfig, config_to_toml
-from seqtool.corpus.tokenizer import Tokenizer, train_tokenizer
+from seqtool.corpus.tokenizer.bpe import Tokenizer, train_tokenizer
 from seqtool.files import RunDir, sha256_of, to_json
 
 BLEU_SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from seqtool.corpus.tokenizer import BOS, EOS, PAD
+from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD
 from seqtool.model.interface import Memory
-from seqtool.translation.engine import SearchOptions
+from seqtool.translation.engines.interface import SearchOptions
 
 PRIME = 1_000_003
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from seqtool.corpus.alignment import PartingFinder, likely_shifts
+from seqtool.corpus.reading.shifts import PartingFinder, likely_shifts
 
 BOTH_WAYS = (-3, -2, -1, 1, 2, 3)
 

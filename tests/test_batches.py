@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqtool.config.sections import TokenizerConfig
-from seqtool.corpus.batches import Batch, BatchPlan, Part, iterate_batches, make_batch
-from seqtool.corpus.bpe_dropout import BpeDropout, MergeTable
-from seqtool.corpus.prefetch import Prefetched
-from seqtool.corpus.token_array import TokenArray
-from seqtool.corpus.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerPair, train_tokenizer
+from seqtool.corpus.batches.batches import Batch, BatchPlan, Part, iterate_batches, make_batch
+from seqtool.corpus.batches.bpe_dropout import BpeDropout, MergeTable
+from seqtool.corpus.batches.prefetch import Prefetched
+from seqtool.corpus.preparing.token_array import TokenArray
+from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD, Tokenizer, TokenizerPair, train_tokenizer
 from seqtool.errors import SeqtoolError
 
 DEMO = Path(__file__).parents[1] / "data"
@@ -262,7 +262,8 @@ def test_closing_ends_the_thread() -> None:
 
 
 def test_a_program_that_forgets_to_close_ends_at_once() -> None:
-    code = "from itertools import count; from seqtool.corpus.prefetch import Prefetched; next(Prefetched(count(), 2))"
+    code = "from itertools import count; from seqtool.corpus.batches.prefetch import Prefetched"
+    code += "; next(Prefetched(count(), 2))"
     code += "; a = Prefetched(count(), 2); next(a)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -8,10 +8,11 @@ from cleaner import Cleaner
 from planted_corpus import PLANTED, make_pairs, write_corpus, write_planted
 
 from seqtool.config import CleanConfig
-from seqtool.corpus.checking import FINDINGS, check_corpus
-from seqtool.corpus.cleaning import RULES
-from seqtool.corpus.reading import Corpus, PairBlock, read_blocks
-from seqtool.corpus.scripts import find_scripts, script_table
+from seqtool.corpus.checking.checker import FINDINGS, check_corpus
+from seqtool.corpus.checking.scripts import find_scripts, script_table
+from seqtool.corpus.cleaning.rules import RULES
+from seqtool.corpus.reading.blocks import PairBlock, read_blocks
+from seqtool.corpus.reading.corpus import Corpus
 
 
 @pytest.fixture

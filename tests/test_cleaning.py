@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqtool.config import CleanConfig
-from seqtool.corpus.cleaning import (
+from seqtool.corpus.cleaning.measuring import measure_lines, measure_pairs
+from seqtool.corpus.cleaning.rules import (
     RULES,
     CleaningRules,
     Deduplicator,
@@ -18,8 +19,8 @@ from seqtool.corpus.cleaning import (
     dropped_lines,
     require_usable,
 )
-from seqtool.corpus.measuring import measure_lines, measure_pairs
-from seqtool.corpus.reading import Corpus, LineBlock, PairBlock, decode_line, read_blocks
+from seqtool.corpus.reading.blocks import LineBlock, PairBlock, decode_line, read_blocks
+from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.text import clean_text
 from seqtool.errors import SeqtoolError
 

@@ -322,8 +322,8 @@ def test_a_pipe_is_written_into_and_not_replaced(folder: Path, tmp_path: Path) -
 def test_the_settings_of_the_decoding_are_told_whole(tmp_path: Path) -> None:
     from tiny_run import make_run as make_tiny
 
-    from seqtool.evaluation.reference_set import ReferenceSet
-    from seqtool.evaluation.systems import DecodeSettings, translate_set
+    from seqtool.evaluation.scores.reference_set import ReferenceSet
+    from seqtool.evaluation.scores.systems import DecodeSettings, translate_set
 
     run = make_tiny(tmp_path / "run")
     settings = DecodeSettings(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from synthetic_run import BLEU_SIGNATURE, make_run
 
-from seqtool.evaluation.card import read_card
+from seqtool.evaluation.report.card import read_card
 from seqtool.files import RunDir
 
 

@@ -9,9 +9,9 @@ import pytest
 from command_line import run_text
 from killed_preparation import kill_and_compare, write_corpus
 
-from seqtool.corpus.prepared import PreparedCorpus
-from seqtool.corpus.reading import parse_corpus
-from seqtool.corpus.run_corpus import count_known_pairs
+from seqtool.corpus.preparing.prepared import PreparedCorpus
+from seqtool.corpus.preparing.run_corpus import count_known_pairs
+from seqtool.corpus.reading.corpus import parse_corpus
 from seqtool.files import RunDir
 
 

@@ -19,7 +19,7 @@ from tiny_run import make_lines, make_run
 
 from seqtool.cli.translate import fingerprint
 from seqtool.files import RunDir
-from seqtool.translation.export import export_ctranslate2
+from seqtool.translation.export.ctranslate2 import export_ctranslate2
 
 pytest.importorskip("ctranslate2")
 

@@ -9,8 +9,14 @@ from pathlib import Path
 import pytest
 
 from seqtool.errors import SeqtoolError
-from seqtool.evaluation.comparison import PairedResult, SystemLines, compare_systems, significance_level, unique_names
-from seqtool.evaluation.metrics import MetricOptions
+from seqtool.evaluation.scores.comparison import (
+    PairedResult,
+    SystemLines,
+    compare_systems,
+    significance_level,
+    unique_names,
+)
+from seqtool.evaluation.scores.metrics import MetricOptions
 
 TITLES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch._dynamo.utils import counters
 
-from seqtool.corpus.tokenizer import PAD
+from seqtool.corpus.tokenizer.bpe import PAD
 from seqtool.model.transformer import Transformer
 from seqtool.training.loss import smoothed_cross_entropy
 

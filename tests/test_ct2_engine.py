@@ -11,9 +11,9 @@ from tiny_run import make_lines, make_run
 
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir
-from seqtool.translation.engine import SearchOptions
 from seqtool.translation.engines.ct2_engine import CTranslate2Engine, batches
-from seqtool.translation.export import export_ctranslate2
+from seqtool.translation.engines.interface import SearchOptions
+from seqtool.translation.export.ctranslate2 import export_ctranslate2
 from seqtool.translation.translator import Translator
 
 ctranslate2 = pytest.importorskip("ctranslate2")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtool.evaluation.diagnosis import (
+from seqtool.evaluation.scores.diagnosis import (
     bucket_by_length,
     find_faults,
     has_loop,
@@ -11,7 +11,7 @@ from seqtool.evaluation.diagnosis import (
     sample_rows,
     worst_rows,
 )
-from seqtool.evaluation.metrics import SentenceScore, score_corpus
+from seqtool.evaluation.scores.metrics import SentenceScore, score_corpus
 from seqtool.translation.guard import longest_run
 
 

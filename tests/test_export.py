@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from tiny_run import make_run
 
-from seqtool.corpus.tokenizer import TokenizerPair
+from seqtool.corpus.tokenizer.bpe import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir, sha256_of
-from seqtool.translation import export as module
 from seqtool.translation.engines.ct2_engine import CTranslate2Engine
 from seqtool.translation.engines.torch_engine import TorchEngine
-from seqtool.translation.export import export_ctranslate2, quantize_matrix, read_float32, sinusoids
+from seqtool.translation.export import ctranslate2 as module
+from seqtool.translation.export.ctranslate2 import export_ctranslate2, quantize_matrix, read_float32, sinusoids
 
 pytest.importorskip("ctranslate2")
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqtool.corpus.hashing import HashTable, hash_lines, hash_pairs
-from seqtool.corpus.reading import LineBlock
+from seqtool.corpus.cleaning.hashing import HashTable, hash_lines, hash_pairs
+from seqtool.corpus.reading.blocks import LineBlock
 
 
 def hash_all(lines: list[bytes]) -> list[int]:

@@ -7,7 +7,7 @@ import torch
 from tiny_models import NORMS, POSITIONS, VOCAB, make_sentences, pad, shift, tiny_config
 from torch import Tensor
 
-from seqtool.corpus.tokenizer import PAD
+from seqtool.corpus.tokenizer.bpe import PAD
 from seqtool.model.transformer import Transformer
 from seqtool.training.loss import smoothed_cross_entropy
 

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from seqtool.config import ModelConfig
-from seqtool.corpus.tokenizer import BOS, EOS
+from seqtool.corpus.tokenizer.bpe import BOS, EOS
 from seqtool.model.transformer import Transformer
 from seqtool.training.loss import smoothed_cross_entropy
 

@@ -11,7 +11,7 @@ from small_run import run_to_end, train_command, write_corpus
 from tiny_run import make_run
 
 from seqtool import Translator
-from seqtool.evaluation.metrics import score_bleu_chrf
+from seqtool.evaluation.scores.metrics import score_bleu_chrf
 from seqtool.files import RunDir
 from seqtool.training.finishing import Candidate, Choice, choose_length_penalty
 from seqtool.training.validation import Validation, Validator

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_corpora import TOKENIZER, make_pairs, make_tokenizers
 
-from seqtool.corpus.line_encoder import LineEncoder
-from seqtool.corpus.tokenizer import Tokenizer, TokenizerPair, train_tokenizer
+from seqtool.corpus.preparing.line_encoder import LineEncoder
+from seqtool.corpus.tokenizer.bpe import Tokenizer, TokenizerPair, train_tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_the_line_encoder_gives_the_ids_of_the_tokenizer(
 def test_the_line_encoder_remembers_a_bounded_number_of_words(
     tokenizers: TokenizerPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seqtool.corpus.line_encoder._KEPT_WORDS", 10)
+    monkeypatch.setattr("seqtool.corpus.preparing.line_encoder._KEPT_WORDS", 10)
     encoder = LineEncoder(tokenizers.source)
     for start in range(0, 100, 5):
         lines = [f"word{i} {'x' * 50}{i}  " for i in range(start, start + 5)]

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtool.errors import SeqtoolError
-from seqtool.translation import lines as module
-from seqtool.translation.lines import decode_line, file_blocks, live_blocks, name_lines
+from seqtool.translation.lines import reading as module
+from seqtool.translation.lines.reading import decode_line, file_blocks, live_blocks, name_lines
 
 
 def flat(blocks: Iterator[list[bytes]]) -> list[bytes]:

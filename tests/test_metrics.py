@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 from seqtool.errors import SeqtoolError
-from seqtool.evaluation.metrics import METRIC_NAMES, MetricOptions, score_bleu_chrf, score_corpus, score_sentences
+from seqtool.evaluation.scores.metrics import (
+    METRIC_NAMES,
+    MetricOptions,
+    score_bleu_chrf,
+    score_corpus,
+    score_sentences,
+)
 
 COMBINATIONS: dict[str, tuple[dict[str, object], list[str]]] = {
     "defaults": ({}, []),

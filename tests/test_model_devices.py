@@ -17,7 +17,7 @@ from tiny_models import (
 from torch import Tensor
 
 from seqtool.config import TrainConfig
-from seqtool.corpus.tokenizer import PAD
+from seqtool.corpus.tokenizer.bpe import PAD
 from seqtool.model.transformer import Transformer
 from seqtool.training.loss import consistent_cross_entropy, smoothed_cross_entropy
 from seqtool.training.optimizer import Updater

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from seqtool.corpus.opening import read_chunks
+from seqtool.corpus.reading.opening import read_chunks
 from seqtool.errors import SeqtoolError
 
 TEXT = b"".join(b"Satz %d: \xc3\xbc\xe2\x80\xa8 und mehr\n" % n for n in range(3000))

@@ -13,14 +13,15 @@ import pytest
 from small_corpora import TOKENIZER, content_of, make_pairs, make_request, make_tokenizers, texts_of, write_tsv
 
 from seqtool.config.sections import CleanConfig, DataConfig
-from seqtool.corpus import worker_pool
-from seqtool.corpus.batches import BatchPlan, Part, iterate_batches
-from seqtool.corpus.prepared import PreparedCorpus
-from seqtool.corpus.preparing import prepare_corpus
+from seqtool.corpus.batches.batches import BatchPlan, Part, iterate_batches
+from seqtool.corpus.preparing import worker_pool
+from seqtool.corpus.preparing.prepare import prepare_corpus
+from seqtool.corpus.preparing.prepared import PreparedCorpus
+from seqtool.corpus.preparing.run_corpus import prepare_run
 from seqtool.corpus.progress import Progress, Stopwatch
-from seqtool.corpus.reading import LineCountError, parse_corpus
-from seqtool.corpus.run_corpus import prepare_run
-from seqtool.corpus.tokenizer import TokenizerPair
+from seqtool.corpus.reading.blocks import LineCountError
+from seqtool.corpus.reading.corpus import parse_corpus
+from seqtool.corpus.tokenizer.bpe import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir
 
@@ -108,7 +109,7 @@ def test_several_corpora_keep_their_weights(tokenizers: TokenizerPair, tmp_path:
 def test_the_number_of_workers_changes_no_byte(
     tokenizers: TokenizerPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hold_out: bool
 ) -> None:
-    monkeypatch.setattr("seqtool.corpus.opening.CHUNK_BYTES", 2000)  # many small blocks
+    monkeypatch.setattr("seqtool.corpus.reading.opening.CHUNK_BYTES", 2000)  # many small blocks
     pairs = make_pairs(700)
     corpus = write_tsv(tmp_path / "a.tsv", [*pairs, *pairs[:100], ("", "x"), *pairs[650:]])
     contents = []
@@ -225,9 +226,9 @@ def test_it_works_from_a_script_without_a_main_guard_and_without_torch(tmp_path:
         "import sys; sys.modules['torch'] = None; del sys.path[0]\n"
         "from pathlib import Path\n"
         "from seqtool.config import CleanConfig, DataConfig, TokenizerConfig\n"
-        "from seqtool.corpus.prepared import PrepareRequest\n"
-        "from seqtool.corpus.reading import parse_corpus\n"
-        "from seqtool.corpus.run_corpus import prepare_run\n"
+        "from seqtool.corpus.preparing.prepared import PrepareRequest\n"
+        "from seqtool.corpus.reading.corpus import parse_corpus\n"
+        "from seqtool.corpus.preparing.run_corpus import prepare_run\n"
         "from seqtool.files import RunDir\n"
         "request = PrepareRequest(corpora=(parse_corpus([Path('a.tsv')]),), clean=CleanConfig(),"
         " data=DataConfig(workers=2))\n"

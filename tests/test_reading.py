@@ -10,21 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqtool.corpus import opening, reading
-from seqtool.corpus.reading import (
-    Corpus,
+from seqtool.corpus.reading import blocks as reading
+from seqtool.corpus.reading import opening
+from seqtool.corpus.reading.blocks import (
     LineBlock,
     LineCountError,
     RawPair,
     count_lines,
     count_pairs,
     decode_line,
-    parse_corpus,
-    parse_corpus_option,
     read_blocks,
     read_lines,
     read_pairs,
 )
+from seqtool.corpus.reading.corpus import Corpus, parse_corpus, parse_corpus_option
 from seqtool.errors import SeqtoolError
 
 # Bytes that matter to a reader of lines are drawn more often than others.

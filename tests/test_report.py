@@ -14,12 +14,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from synthetic_run import BLEU_SIGNATURE, CHRF_SIGNATURE, make_run
 
-from seqtool.evaluation.attention_map import attention_svg, attention_text
-from seqtool.evaluation.attention_reading import AttentionReader, choose_maps
-from seqtool.evaluation.charts import Bar, Series, bar_chart, format_number, line_chart, nice_ticks, thin_out
-from seqtool.evaluation.history import read_history
-from seqtool.evaluation.report import write_report
-from seqtool.evaluation.report_parts import mark_differences
+from seqtool.evaluation.report.attention_map import attention_svg, attention_text
+from seqtool.evaluation.report.attention_reading import AttentionReader, choose_maps
+from seqtool.evaluation.report.charts import Bar, Series, bar_chart, format_number, line_chart, nice_ticks, thin_out
+from seqtool.evaluation.report.history import read_history
+from seqtool.evaluation.report.parts import mark_differences
+from seqtool.evaluation.report.report import write_report
 from seqtool.files import RunDir
 
 WEIGHTS = [[0.9, 0.1, 0.0], [0.2, 0.3, 0.5]]

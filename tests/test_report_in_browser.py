@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from synthetic_run import make_run
 
-from seqtool.evaluation.report import write_report
+from seqtool.evaluation.report.report import write_report
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")

@@ -8,9 +8,9 @@ import pytest
 from small_corpora import TOKENIZER, content_of, make_pairs, make_request, make_tokenizers, texts_of, write_tsv
 
 from seqtool.config.sections import CleanConfig, DataConfig, TokenizerConfig
-from seqtool.corpus.prepared import PrepareRequest
-from seqtool.corpus.run_corpus import count_known_pairs, prepare_run
-from seqtool.corpus.tokenizer import TokenizerPair
+from seqtool.corpus.preparing.prepared import PrepareRequest
+from seqtool.corpus.preparing.run_corpus import count_known_pairs, prepare_run
+from seqtool.corpus.tokenizer.bpe import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir
 

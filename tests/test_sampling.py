@@ -11,14 +11,14 @@ from table_model import TableModel, log_prob
 from torch import Tensor
 
 from seqtool.config import ModelConfig
-from seqtool.corpus.tokenizer import BOS, EOS, PAD
+from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD
 from seqtool.model.transformer import Transformer
-from seqtool.translation.beam_step import NOTHING
-from seqtool.translation.constraints import Constraints
-from seqtool.translation.decoding import OpenSentences
-from seqtool.translation.engine import SearchOptions
+from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.engines.torch_engine import TorchEngine
-from seqtool.translation.sampling import draw, random_numbers, sample
+from seqtool.translation.search.beam_step import NOTHING
+from seqtool.translation.search.constraints import Constraints
+from seqtool.translation.search.decoding import OpenSentences
+from seqtool.translation.search.sampling import draw, random_numbers, sample
 
 quickly = partial(settings, deadline=None, derandomize=True, database=None)
 VOCAB = 9

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from table_model import TableModel, all_targets, best_of_all, log_prob
 
 from seqtool.config import ModelConfig
-from seqtool.corpus.tokenizer import BOS, EOS, PAD
+from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD
 from seqtool.errors import SeqtoolError
 from seqtool.model.transformer import Transformer
-from seqtool.translation.beam_step import NOTHING, best_continuations, grid_width
-from seqtool.translation.constraints import Constraints, forbid_omissions
-from seqtool.translation.decoding import OpenSentences
-from seqtool.translation.engine import SearchOptions, TokenHypothesis
+from seqtool.translation.engines.interface import SearchOptions, TokenHypothesis
 from seqtool.translation.engines.torch_engine import TorchEngine, read_finished
-from seqtool.translation.penalties import coverage_penalty, length_penalty
-from seqtool.translation.search import beam_search
+from seqtool.translation.search.beam_search import beam_search
+from seqtool.translation.search.beam_step import NOTHING, best_continuations, grid_width
+from seqtool.translation.search.constraints import Constraints, forbid_omissions
+from seqtool.translation.search.decoding import OpenSentences
+from seqtool.translation.search.penalties import coverage_penalty, length_penalty
 
 VOCAB = 7  # unknown, end, three words; padding and begin are never said
 LIMIT = 4

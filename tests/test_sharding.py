@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from seqtool.errors import SeqtoolError
-from seqtool.translation import sharding
-from seqtool.translation.output import FileSink
-from seqtool.translation.sharding import Shard, ShardedFile, refuse_other_parts
+from seqtool.translation.lines import sharding
+from seqtool.translation.lines.output import FileSink
+from seqtool.translation.lines.sharding import Shard, ShardedFile, refuse_other_parts
 
 BLOCKS = [[b"a", b"b"], [b"c"], [b"d"]]
 EXPECTED = b"A\nB\nC\nD\n"

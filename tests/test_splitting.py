@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtool.translation.splitting import join_parts, split_text
+from seqtool.translation.lines.splitting import join_parts, split_text
 
 
 def count_words(texts: list[str]) -> list[int]:

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from seqtool.config import ModelConfig, TrainConfig
-from seqtool.corpus.batches import Batch
-from seqtool.corpus.tokenizer import BOS, EOS, PAD
+from seqtool.corpus.batches.batches import Batch
+from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD
 from seqtool.model.transformer import Transformer
 from seqtool.training import step as module
 from seqtool.training.distributed import Workers, buckets_of

@@ -7,9 +7,9 @@ import pytest
 from fake_engine import ListedEngine, ReversingEngine, make_tokenizers
 
 from seqtool.errors import SeqtoolError
-from seqtool.translation import output
-from seqtool.translation.output import FileSink, StreamSink
-from seqtool.translation.stream import LineTranslator, json_form, n_best_form, translate_blocks
+from seqtool.translation.lines import output
+from seqtool.translation.lines.output import FileSink, StreamSink
+from seqtool.translation.lines.stream import LineTranslator, json_form, n_best_form, translate_blocks
 from seqtool.translation.translator import Translator
 
 BLOCKS = [[b"A man walks.", b"", b"in the park"], [b"she", b"A man walks."], [b"Hunde", b" "]]
@@ -33,7 +33,7 @@ def translate_all(translator: Translator, path: Path) -> bytes:
 
 
 def test_only_the_latest_lines_are_remembered(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqtool.translation.stream.CACHED_LINES", 3)
+    monkeypatch.setattr("seqtool.translation.lines.stream.CACHED_LINES", 3)
     worker = make_worker(translator)
     for number in range(10):
         worker.translate([b"she %d" % number, b"she %d" % (number + 1)], 1)

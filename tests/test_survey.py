@@ -6,16 +6,16 @@ import pytest
 from small_corpora import TOKENIZER, make_pairs, write_tsv
 
 from seqtool.config.sections import CleanConfig
-from seqtool.corpus.cleaning import CleaningRules, OverlapHashes
-from seqtool.corpus.reading import parse_corpus
-from seqtool.corpus.survey import Survey, survey_corpora
-from seqtool.corpus.tokenizer import train_model
-from seqtool.corpus.tokenizer_process import train_apart
+from seqtool.corpus.cleaning.rules import CleaningRules, OverlapHashes
+from seqtool.corpus.preparing.survey import Survey, survey_corpora
+from seqtool.corpus.reading.corpus import parse_corpus
+from seqtool.corpus.tokenizer.bpe import train_model
+from seqtool.corpus.tokenizer.training_process import train_apart
 from seqtool.errors import SeqtoolError
 
 
 def test_a_survey_counts_and_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqtool.corpus.opening.CHUNK_BYTES", 2000)
+    monkeypatch.setattr("seqtool.corpus.reading.opening.CHUNK_BYTES", 2000)
     pairs = make_pairs(1500)
 
     def survey(path: Path, sample_pairs: int, held_out: int = 0, seed: int = 1) -> Survey:

@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from seqtool.config.sections import TokenizerConfig
-from seqtool.corpus.sampling import sample_stream
-from seqtool.corpus.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, train_tokenizer
+from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, train_tokenizer
+from seqtool.corpus.tokenizer.sampling import sample_stream
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir
 
@@ -161,7 +161,7 @@ def test_a_user_symbol_that_cannot_be_one_is_refused(tmp_path: Path, symbol: str
 def test_training_is_silent(tmp_path: Path) -> None:
     code = (
         "from pathlib import Path; from seqtool.config.sections import TokenizerConfig;"
-        "from seqtool.corpus.tokenizer import train_tokenizer;"
+        "from seqtool.corpus.tokenizer.bpe import train_tokenizer;"
         f"train_tokenizer(['a b c'] * 20, TokenizerConfig(), Path({str(tmp_path / 't.model')!r}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)

@@ -13,15 +13,15 @@ from torch import Tensor
 from torch._dynamo.utils import counters
 
 from seqtool.config import ModelConfig
-from seqtool.corpus.tokenizer import EOS
+from seqtool.corpus.tokenizer.bpe import EOS
 from seqtool.errors import SeqtoolError
 from seqtool.model.interface import Memory
 from seqtool.model.transformer import Transformer
-from seqtool.translation.batching import LEAST_TOKENS, LENGTH_STEP, padded_length, plan_batches
-from seqtool.translation.decoding import OpenSentences
-from seqtool.translation.engine import SearchOptions, TokenHypothesis
 from seqtool.translation.engines import torch_engine
+from seqtool.translation.engines.batching import LEAST_TOKENS, LENGTH_STEP, padded_length, plan_batches
+from seqtool.translation.engines.interface import SearchOptions, TokenHypothesis
 from seqtool.translation.engines.torch_engine import TorchEngine, choose_dtype, single_threaded_workers, work_or_halve
+from seqtool.translation.search.decoding import OpenSentences
 from seqtool.translation.translator import Translator
 
 VOCAB = 250

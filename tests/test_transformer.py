@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from tiny_models import NORMS, VOCAB, make_sentences, pad, shift, tiny_config, tiny_model
 from torch import Tensor, nn
 
-from seqtool.corpus.tokenizer import PAD
+from seqtool.corpus.tokenizer.bpe import PAD
 from seqtool.errors import SeqtoolError
 from seqtool.model.transformer import Transformer
 

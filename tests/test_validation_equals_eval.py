@@ -91,7 +91,7 @@ def test_validation_splits_lines_and_tells_its_settings_as_eval_does(tmp_path: P
     from tiny_run import make_lines, make_run
 
     from seqtool.config import load_config
-    from seqtool.corpus.tokenizer import TokenizerPair
+    from seqtool.corpus.tokenizer.bpe import TokenizerPair
     from seqtool.model.loading import read_weights
     from seqtool.training.validation import Validator
     from seqtool.translation.translator import Translator

@@ -1,9 +1,9 @@
 """Word alignment from attention, on weights small enough to check by hand."""
 
 import numpy as np
+from word_alignment import align_words, gather_words, token_words, word_weights
 
-from seqtool.evaluation.attention_reading import AttentionMap
-from seqtool.evaluation.word_alignment import align_words, gather_words, token_words, word_weights
+from seqtool.evaluation.report.attention_reading import AttentionMap
 
 SRC = ("▁I", "▁have", "▁se", "en", "▁it", ".", "</s>")  # words: I, have, seen, it.
 TGT = ("▁Ich", "▁habe", "▁es", "▁ge", "sehen", ".", "</s>")  # words: Ich, habe, es, gesehen.

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from seqtool.config import ModelConfig
-from seqtool.corpus.tokenizer import BOS, EOS, PAD
+from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD
 from seqtool.model.transformer import Transformer
 
 POSITIONS = ("sinusoidal", "learned", "rotary", "relative")

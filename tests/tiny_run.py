@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from seqtool.config import Config, DataConfig, DecodeConfig, ModelConfig, TokenizerConfig, config_to_toml
-from seqtool.corpus.tokenizer import BOS, EOS, TokenizerPair, train_tokenizer
+from seqtool.corpus.tokenizer.bpe import BOS, EOS, TokenizerPair, train_tokenizer
 from seqtool.files import RunDir, sha256_of
 
 WORDS = {
@@ -93,7 +93,7 @@ def train_weights(config: ModelConfig, tokenizer_model: bytes, steps: int = 200)
     import torch
     import torch.nn.functional as F
 
-    from seqtool.corpus.tokenizer import PAD, Tokenizer
+    from seqtool.corpus.tokenizer.bpe import PAD, Tokenizer
     from seqtool.model.loading import weights_of
     from seqtool.model.transformer import Transformer
 

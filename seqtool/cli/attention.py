@@ -52,8 +52,8 @@ def draw_attention(model: Path, first: FirstTranslation, out: Path) -> None:
             "--show-attention: there is no line to draw; "
             f"give a line that is neither blank nor longer than {LONGEST_DRAWN:,} characters"
         )
-    from seqtool.evaluation.attention_map import attention_svg, attention_text
-    from seqtool.evaluation.attention_reading import AttentionReader
+    from seqtool.evaluation.report.attention_map import attention_svg, attention_text
+    from seqtool.evaluation.report.attention_reading import AttentionReader
     from seqtool.files import write_whole
 
     found = AttentionReader(model).read(first.found.source, first.found.text)

@@ -48,8 +48,8 @@ def check(
     Example: [bold]seqtool check train.en train.de --against test.en --against test.de[/bold]
     """
     settings = resolve_config(file=config, overrides=set_ or ()).clean
-    from seqtool.corpus.checking import check_corpus
-    from seqtool.corpus.reading import parse_against, parse_corpus
+    from seqtool.corpus.checking.checker import check_corpus
+    from seqtool.corpus.reading.corpus import parse_against, parse_corpus
 
     with _open_dropped(dropped) as file, _show_progress() as progress:
         report = check_corpus(

@@ -4,8 +4,8 @@ from rich.console import Console  # noqa: TID253
 from rich.table import Table  # noqa: TID253
 from rich.text import Text  # noqa: TID253
 
-from seqtool.corpus.checking import FINDINGS, Finding, Report
-from seqtool.corpus.cleaning import RULES
+from seqtool.corpus.checking.checker import FINDINGS, Finding, Report
+from seqtool.corpus.cleaning.rules import RULES
 
 TITLES = {
     "undecodable": "not UTF-8",

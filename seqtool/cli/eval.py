@@ -13,10 +13,10 @@ from seqtool.cli.streams import notify
 from seqtool.errors import SeqtoolError
 
 if TYPE_CHECKING:
-    from seqtool.evaluation.evaluation import Evaluation
-    from seqtool.evaluation.metrics import MetricOptions
-    from seqtool.evaluation.reference_set import ReferenceSet
-    from seqtool.evaluation.systems import DecodeSettings, SystemOutput
+    from seqtool.evaluation.scores.evaluation import Evaluation
+    from seqtool.evaluation.scores.metrics import MetricOptions
+    from seqtool.evaluation.scores.reference_set import ReferenceSet
+    from seqtool.evaluation.scores.systems import DecodeSettings, SystemOutput
 
 
 def eval(
@@ -73,9 +73,9 @@ def eval(
     Example: seqtool eval --hyp out.de test.de --vs other.de
     """
     check_usage(files or [], model or [], hyp, source, test_set, langpair, record)
-    from seqtool.evaluation.evaluation import ComparisonPlan, evaluate
-    from seqtool.evaluation.metrics import METRIC_NAMES, MetricOptions
-    from seqtool.evaluation.systems import DecodeSettings
+    from seqtool.evaluation.scores.evaluation import ComparisonPlan, evaluate
+    from seqtool.evaluation.scores.metrics import METRIC_NAMES, MetricOptions
+    from seqtool.evaluation.scores.systems import DecodeSettings
 
     names = [name.strip().lower() for names in metrics or METRIC_NAMES for name in names.split(",") if name.strip()]
     options = MetricOptions(
@@ -150,7 +150,7 @@ def check_usage(
 
 def check_before_work(options: "MetricOptions", outputs: list[Path], recorded: Path | None) -> None:
     """Raise what would fail after the translation, before it: a tokenizer, a place to write, a manifest."""
-    from seqtool.evaluation.metrics import build_metric
+    from seqtool.evaluation.scores.metrics import build_metric
     from seqtool.files import RunDir
 
     for name in {*options.metrics, "bleu"}:  # single sentences are scored by BLEU in any case
@@ -168,7 +168,7 @@ def read_test_set(
     files: list[Path], has_model: bool, source: Path | None, test_set: str | None, langpair: str | None
 ) -> "ReferenceSet":
     """Read source and references from files, or get them from sacreBLEU."""
-    from seqtool.evaluation.reference_set import fetch_reference_set, read_reference_set
+    from seqtool.evaluation.scores.reference_set import fetch_reference_set, read_reference_set
 
     if test_set and langpair:
         return fetch_reference_set(test_set, langpair)
@@ -185,7 +185,7 @@ def get_systems(
     `first` is a file or the models of an ensemble, each of the others a file or a model. What cannot be read or made is
     told before any translation is made.
     """
-    from seqtool.evaluation.systems import check_can_translate, read_output
+    from seqtool.evaluation.scores.systems import check_can_translate, read_output
 
     named = [first, *([path] if path.is_dir() else path for path in others)]
     ready = {}
@@ -202,7 +202,7 @@ def get_systems(
 
 def translate_with(models: list[Path], texts: "ReferenceSet", settings: "DecodeSettings") -> "SystemOutput":
     """Translate with a model or an ensemble, telling on stderr how far it is."""
-    from seqtool.evaluation.systems import translate_set
+    from seqtool.evaluation.scores.systems import translate_set
 
     def show(share: float) -> None:
         print(f"\rtranslating: {share:4.0%}", end="\n" if share >= 1 else "", file=sys.stderr, flush=True)
@@ -223,8 +223,8 @@ def write_output(path: Path, system: "SystemOutput") -> OSError | None:
 
 def write_results(found: "Evaluation", per_sentence: Path | None, model: Path | None) -> None:
     """Write what was asked for into files."""
-    from seqtool.evaluation.evaluation import sentence_table
-    from seqtool.evaluation.systems import record_scores
+    from seqtool.evaluation.scores.evaluation import sentence_table
+    from seqtool.evaluation.scores.systems import record_scores
     from seqtool.files import RunDir, write_whole
 
     if per_sentence:
@@ -235,7 +235,7 @@ def write_results(found: "Evaluation", per_sentence: Path | None, model: Path | 
 
 def print_results(found: "Evaluation", as_json: bool, width: int | None) -> None:
     """Print one JSON object or the text."""
-    from seqtool.evaluation.evaluation_text import evaluation_text
+    from seqtool.evaluation.scores.evaluation_text import evaluation_text
     from seqtool.files import to_json
 
     if as_json:

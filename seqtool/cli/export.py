@@ -31,7 +31,7 @@ def export(
     if to not in FORMATS:
         raise SeqtoolError(f"cannot export to '{to}'{suggest(to, FORMATS)}")
     from seqtool.files import RunDir
-    from seqtool.translation.export import export_ctranslate2
+    from seqtool.translation.export.ctranslate2 import export_ctranslate2
 
     report = export_ctranslate2(RunDir(model), quantization, out)
     print(

@@ -9,7 +9,7 @@ from seqtool.cli.options import JsonOption
 from seqtool.errors import SeqtoolError
 
 if TYPE_CHECKING:
-    from seqtool.evaluation.card import Card
+    from seqtool.evaluation.report.card import Card
 
 
 def info(
@@ -23,7 +23,7 @@ def info(
 
     Example: seqtool info checkpoints/demo
     """
-    from seqtool.evaluation.card import read_card
+    from seqtool.evaluation.report.card import read_card
     from seqtool.files import RunDir, to_json
 
     card = read_card(RunDir(run), verify)
@@ -40,7 +40,7 @@ def print_card(card: "Card") -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    from seqtool.evaluation.card_text import fact_rows, file_rows, score_rows
+    from seqtool.evaluation.report.card_text import fact_rows, file_rows, score_rows
 
     console = Console(highlight=False)
     console.print(f"[bold]{escape(card.path)}[/bold]  {card.state}", soft_wrap=True)

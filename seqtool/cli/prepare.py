@@ -66,9 +66,9 @@ def prepare(
     if out is None:
         raise SeqtoolError("where should the prepared corpus go? Name a folder with -o DIR")
 
-    from seqtool.corpus.prepared import PrepareRequest
-    from seqtool.corpus.reading import parse_against, parse_corpus, parse_corpus_option
-    from seqtool.corpus.run_corpus import count_known_pairs, load_tokenizers, prepare_run
+    from seqtool.corpus.preparing.prepared import PrepareRequest
+    from seqtool.corpus.preparing.run_corpus import count_known_pairs, load_tokenizers, prepare_run
+    from seqtool.corpus.reading.corpus import parse_against, parse_corpus, parse_corpus_option
     from seqtool.files import RunDir
 
     corpora = [*([parse_corpus(corpus)] if corpus else []), *map(parse_corpus_option, more or [])]

@@ -17,7 +17,7 @@ def report(
 
     Example: seqtool report checkpoints/demo
     """
-    from seqtool.evaluation.report import write_report
+    from seqtool.evaluation.report.report import write_report
     from seqtool.files import RunDir
 
     folder = RunDir(run)

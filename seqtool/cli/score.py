@@ -68,8 +68,8 @@ def check_files(source: Path, target: Path) -> None:
 
 def read_lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file, split at line feeds only."""
-    from seqtool.corpus.opening import read_chunks
-    from seqtool.translation.lines import file_blocks
+    from seqtool.corpus.reading.opening import read_chunks
+    from seqtool.translation.lines.reading import file_blocks
 
     for block in file_blocks(read_chunks(path)):
         yield from block
@@ -90,7 +90,7 @@ def read_pairs(source: Path, target: Path) -> Iterator[list[tuple[str, str]]]:
 
 def decode_lines(path: Path, numbered: list[tuple[int, bytes]]) -> list[str]:
     """Return the texts of a file's lines, and name those that are not valid UTF-8."""
-    from seqtool.translation.lines import decode_line, name_lines
+    from seqtool.translation.lines.reading import decode_line, name_lines
 
     decoded = [decode_line(line) for _, line in numbered]
     invalid = [number for (number, _), (_, is_valid) in zip(numbered, decoded, strict=True) if not is_valid]

@@ -12,7 +12,7 @@ from seqtool.config import resolve_config
 from seqtool.errors import SeqtoolError
 
 if TYPE_CHECKING:
-    from seqtool.corpus.tokenizer import Tokenizer
+    from seqtool.corpus.tokenizer.bpe import Tokenizer
 
 tokenizer = typer.Typer(
     name="tokenizer",
@@ -52,8 +52,8 @@ def train(
     """
     overrides = [*(set_ or []), *([f"tokenizer.vocab_size={vocab_size}"] if vocab_size is not None else [])]
     settings = resolve_config("small", config, overrides).tokenizer
-    from seqtool.corpus.reading import read_lines
-    from seqtool.corpus.tokenizer import Tokenizer, train_tokenizer
+    from seqtool.corpus.reading.blocks import read_lines
+    from seqtool.corpus.tokenizer.bpe import Tokenizer, train_tokenizer
     from seqtool.files import make_folder
 
     lines = (line for path in files for line in read_lines(path)) if files else _input_lines()
@@ -112,7 +112,7 @@ def _parse_ids(tokens: Iterable[str], number: int, vocab_size: int) -> list[int]
 
 
 def _load(path: Path, target: bool) -> "Tokenizer":
-    from seqtool.corpus.tokenizer import Tokenizer
+    from seqtool.corpus.tokenizer.bpe import Tokenizer
     from seqtool.files import RunDir
 
     if not path.is_dir():

@@ -65,7 +65,8 @@ def train(
     if out is None and not is_demo and not print_config:
         raise SeqtoolError("where should the model go? Name a folder with -o DIR")
 
-    from seqtool.corpus.reading import count_pairs, parse_against, parse_corpus, parse_corpus_option
+    from seqtool.corpus.reading.blocks import count_pairs
+    from seqtool.corpus.reading.corpus import parse_against, parse_corpus, parse_corpus_option
 
     if is_demo:
         from seqtool.demo import demo_folder

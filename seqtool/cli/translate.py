@@ -15,8 +15,8 @@ from seqtool.errors import SeqtoolError
 
 if TYPE_CHECKING:
     from seqtool.cli.bar import ProgressBar
-    from seqtool.translation.engine import Engine
-    from seqtool.translation.stream import LineTranslator, Summary
+    from seqtool.translation.engines.interface import Engine
+    from seqtool.translation.lines.stream import LineTranslator, Summary
 
 
 def translate(
@@ -85,7 +85,7 @@ def translate(
     check_picture(show_attention, resume)
     if token_scores and not json_:
         raise SeqtoolError("--token-scores are part of the objects that --json prints; add --json")
-    from seqtool.translation.stream import LineTranslator, json_form, n_best_form, plain_form
+    from seqtool.translation.lines.stream import LineTranslator, json_form, n_best_form, plain_form
     from seqtool.translation.translator import Translator
 
     translator = Translator.load(model, engine, device, threads, compute_type, batch_tokens, notify, compile_)
@@ -111,9 +111,9 @@ def run(
 ) -> None:
     """Send the input through the translator, to where it is wanted, and say what was odd about it."""
     from seqtool.files import is_stream
-    from seqtool.translation.output import FileSink, StreamSink
-    from seqtool.translation.sharding import Shard, ShardedFile, is_restarted, refuse_other_parts
-    from seqtool.translation.stream import translate_blocks
+    from seqtool.translation.lines.output import FileSink, StreamSink
+    from seqtool.translation.lines.sharding import Shard, ShardedFile, is_restarted, refuse_other_parts
+    from seqtool.translation.lines.stream import translate_blocks
 
     shard = Shard.from_environment()
     try:
@@ -149,7 +149,7 @@ def open_stream(output: Path | None) -> AbstractContextManager[BinaryIO]:
 def check_files(input: Path | None, output: Path | None, resume: bool) -> None:
     """Refuse what cannot work, before a model is loaded."""
     from seqtool.files import is_stream
-    from seqtool.translation.sharding import Shard
+    from seqtool.translation.lines.sharding import Shard
 
     if resume and (output is None or is_stream(output)):
         raise SeqtoolError("--resume continues a file; name it with --output FILE")
@@ -171,9 +171,9 @@ def check_files(input: Path | None, output: Path | None, resume: bool) -> None:
 
 def read_input(input: Path | None, live: bool) -> Iterator[list[bytes]]:
     """Yield the blocks of a file or of stdin; a terminal or pipe is read as it comes where `live`."""
-    from seqtool.corpus.opening import read_chunks, readable
+    from seqtool.corpus.reading.opening import read_chunks, readable
     from seqtool.files import is_stream
-    from seqtool.translation.lines import file_blocks, live_blocks, read_pieces
+    from seqtool.translation.lines.reading import file_blocks, live_blocks, read_pieces
 
     if input is not None and not (live and is_stream(input)):
         yield from file_blocks(read_chunks(input))
@@ -188,7 +188,7 @@ def read_input(input: Path | None, live: bool) -> Iterator[list[bytes]]:
 
 def note_compressed(blocks: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
     """Pass blocks of lines on, and say so where they are those of a compressed file."""
-    from seqtool.corpus.opening import MAGIC
+    from seqtool.corpus.reading.opening import MAGIC
 
     for number, block in enumerate(blocks):
         if number == 0 and block[0].startswith(tuple(MAGIC)):
@@ -230,7 +230,7 @@ def fingerprint(models: list[Path], engine: "Engine", identity: list[Any]) -> st
     import hashlib
 
     from seqtool.files import RunDir
-    from seqtool.translation.export_record import file_sums, read_record
+    from seqtool.translation.export.record import file_sums, read_record
 
     runs = [RunDir(path) for path in models]
     exported = read_record(runs[0].ctranslate2) if engine.name == "ctranslate2" else None

@@ -8,7 +8,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from seqtool.config import load_config
-from seqtool.corpus.tokenizer import TokenizerPair
+from seqtool.corpus.tokenizer.bpe import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir, write_whole
 from seqtool.model.transformer import Transformer

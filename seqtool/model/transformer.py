@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqtool.config import ModelConfig
-from seqtool.corpus.tokenizer import PAD
+from seqtool.corpus.tokenizer.bpe import PAD
 from seqtool.errors import SeqtoolError
 from seqtool.model.attention import MultiHeadAttention
 from seqtool.model.cache import Cache

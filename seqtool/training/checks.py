@@ -1,7 +1,8 @@
 """Checks a request to train before torch is loaded: a mistake is told at once, and nothing has been removed."""
 
-from seqtool.corpus.prepared import find_other_corpus, read_manifest
-from seqtool.corpus.reading import count_pairs, require_files
+from seqtool.corpus.preparing.prepared import find_other_corpus, read_manifest
+from seqtool.corpus.reading.blocks import count_pairs
+from seqtool.corpus.reading.corpus import require_files
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir, make_folder
 from seqtool.training.data import read_valid

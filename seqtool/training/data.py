@@ -6,13 +6,14 @@ from typing import Any
 from seqtool.config import Config, TokenizerConfig, load_config
 from seqtool.config.auto import choose_settings
 from seqtool.config.resolve import check_together
-from seqtool.corpus.bpe_dropout import BpeDropout
-from seqtool.corpus.prepared import PreparedCorpus, PrepareRequest
+from seqtool.corpus.batches.bpe_dropout import BpeDropout
+from seqtool.corpus.preparing.prepared import PreparedCorpus, PrepareRequest
+from seqtool.corpus.preparing.run_corpus import count_known_pairs, given_tokenizers, prepare_run
 from seqtool.corpus.progress import Progress as CorpusProgress
 from seqtool.corpus.progress import Stopwatch
-from seqtool.corpus.reading import Corpus, decode_line, read_pairs
-from seqtool.corpus.run_corpus import count_known_pairs, given_tokenizers, prepare_run
-from seqtool.corpus.tokenizer import TokenizerPair
+from seqtool.corpus.reading.blocks import decode_line, read_pairs
+from seqtool.corpus.reading.corpus import Corpus
+from seqtool.corpus.tokenizer.bpe import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir
 from seqtool.training.progress import Progress

@@ -24,7 +24,7 @@ from seqtool.training.progress import Progress
 from seqtool.training.trainer import Trainer, best_folder
 from seqtool.training.validation import Validation, Validator
 from seqtool.translation.average import mean_tensor
-from seqtool.translation.engine import USUAL_LENGTH_PENALTY
+from seqtool.translation.engines.interface import USUAL_LENGTH_PENALTY
 
 PENALTY_STEP = 0.5
 HIGHEST_PENALTY = 1.5  # about the mean log-probability of a token, for sentences of ordinary length
@@ -204,7 +204,7 @@ def export_fast_form(run: RunDir) -> str:
         import ctranslate2  # noqa: F401
     except ImportError:
         return "ctranslate2 is not installed, so there is no fast form (pip install 'seqtool[fast]')"
-    from seqtool.translation.export import export_ctranslate2
+    from seqtool.translation.export.ctranslate2 import export_ctranslate2
 
     shutil.rmtree(run.ctranslate2, ignore_errors=True)  # never leave the form of other weights
     try:

@@ -5,7 +5,7 @@ import os
 import torch
 
 from seqtool.config import Config
-from seqtool.model.memory import is_out_of_memory
+from seqtool.model.oom import is_out_of_memory
 from seqtool.model.transformer import Transformer
 from seqtool.training.loss import smoothed_cross_entropy
 

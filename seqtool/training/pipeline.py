@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from seqtool.config import Config
-from seqtool.corpus.tokenizer import TokenizerPair
+from seqtool.corpus.tokenizer.bpe import TokenizerPair
 from seqtool.durations import format_seconds
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir, locked, make_folder
@@ -132,7 +132,7 @@ def finish(trainer: Trainer, validator: Validator | None, data: TrainingData, re
     publish(run, trainer, data, choice, mark)
     write_valid_lines(run, validator, choice.validation)
     progress.say(export_fast_form(run))
-    from seqtool.evaluation.report import write_report
+    from seqtool.evaluation.report.report import write_report
 
     write_report(run)
     mark_complete(run)

@@ -15,11 +15,11 @@ from torch import Tensor, nn
 
 from seqtool.config import TrainConfig
 from seqtool.cores import quick_turns
-from seqtool.corpus.batches import Batch
-from seqtool.corpus.tokenizer import PAD
+from seqtool.corpus.batches.batches import Batch
+from seqtool.corpus.tokenizer.bpe import PAD
 from seqtool.errors import SeqtoolError
 from seqtool.model.dropout import drawing_from
-from seqtool.model.memory import is_out_of_memory
+from seqtool.model.oom import is_out_of_memory
 from seqtool.model.transformer import Transformer
 from seqtool.training.distributed import Workers
 from seqtool.training.loss import consistent_cross_entropy, smoothed_cross_entropy

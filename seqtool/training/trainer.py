@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from seqtool.config import Config
-from seqtool.corpus.batches import Batch, BatchPlan, iterate_batches
-from seqtool.corpus.bpe_dropout import BpeDropout
-from seqtool.corpus.prepared import PreparedCorpus
+from seqtool.corpus.batches.batches import Batch, BatchPlan, iterate_batches
+from seqtool.corpus.batches.bpe_dropout import BpeDropout
+from seqtool.corpus.preparing.prepared import PreparedCorpus
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir
 from seqtool.model.loading import put_weights

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from seqtool.config import Config
 from seqtool.corpus.text import clean_text
-from seqtool.corpus.tokenizer import BOS, EOS, PAD, TokenizerPair
-from seqtool.evaluation.metrics import MetricScore, score_bleu_chrf
+from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD, TokenizerPair
+from seqtool.evaluation.scores.metrics import MetricScore, score_bleu_chrf
 from seqtool.model.loading import weights_of
 from seqtool.model.transformer import Transformer
 from seqtool.training.loss import smoothed_cross_entropy

@@ -21,7 +21,7 @@ from seqtool import __version__
 from seqtool.config import load_config
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir, make_folder, open_whole, sha256_of, to_json, write_whole
-from seqtool.translation.ensemble import check_same_tokens
+from seqtool.translation.search.ensemble import check_same_tokens
 
 DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torch.bfloat16: "BF16"}
 

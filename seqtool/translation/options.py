@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from seqtool.config import DecodeConfig
-from seqtool.corpus.tokenizer import BOS, EOS, PAD, SPACE, UNK, Tokenizer
+from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD, SPACE, UNK, Tokenizer
 from seqtool.errors import SeqtoolError, suggest
-from seqtool.translation.engine import Engine, SearchOptions
+from seqtool.translation.engines.interface import Engine, SearchOptions
 
 ALWAYS_TOLD = ("beam", "length_penalty", "coverage_penalty", "max_length_ratio")
 NEVER_TOLD = ("n_best", "token_scores", "alignment")  # they do not change the best translation

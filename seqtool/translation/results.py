@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from seqtool.translation.engine import SearchOptions
-from seqtool.translation.penalties import length_penalty
-from seqtool.translation.splitting import join_parts
+from seqtool.translation.engines.interface import SearchOptions
+from seqtool.translation.lines.splitting import join_parts
+from seqtool.translation.search.penalties import length_penalty
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 from seqtool.config import Config, DecodeConfig
 from seqtool.corpus.text import clean_text
-from seqtool.corpus.tokenizer import TokenizerPair
+from seqtool.corpus.tokenizer.bpe import TokenizerPair
 from seqtool.errors import SeqtoolError
-from seqtool.translation.engine import Engine, SearchOptions, TokenHypothesis
+from seqtool.translation.engines.interface import Engine, SearchOptions, TokenHypothesis
 from seqtool.translation.guard import choose
-from seqtool.translation.lines import name_lines
+from seqtool.translation.lines.reading import name_lines
+from seqtool.translation.lines.splitting import split_text
 from seqtool.translation.options import describe_search, make_options
 from seqtool.translation.results import Hypothesis, Translation, join_hypotheses
-from seqtool.translation.splitting import split_text
 
 __all__ = ["Hypothesis", "Translation", "Translator"]
 
@@ -79,7 +79,7 @@ class Translator:
         The engine `auto` takes ctranslate2 where it is installed, exported and able, and torch for all else. The
         compute type `default` is what was exported, or float32 with torch; `auto` is the quickest of the device.
         """
-        from seqtool.translation.choosing import load_parts
+        from seqtool.translation.engines.choosing import load_parts
 
         folders = [Path(model)] if isinstance(model, str | Path) else [Path(folder) for folder in model]
         parts = load_parts(folders, engine, device, threads, compute_type, batch_tokens, compile)

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tiny_run import make_lines, make_run
 
 from seqtool.files import RunDir
-from seqtool.translation.export import export_ctranslate2
+from seqtool.translation.export.ctranslate2 import export_ctranslate2
 from seqtool.translation.translator import Translator
 
 pytest.importorskip("ctranslate2")

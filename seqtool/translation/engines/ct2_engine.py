@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seqtool.cores import count_cores
-from seqtool.corpus.tokenizer import BOS, EOS, PAD, TokenizerPair
+from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD, TokenizerPair
 from seqtool.errors import SeqtoolError
-from seqtool.translation.engine import Progress, SearchOptions, TokenHypothesis
-from seqtool.translation.penalties import length_penalty
+from seqtool.translation.engines.interface import Progress, SearchOptions, TokenHypothesis
+from seqtool.translation.search.penalties import length_penalty
 
 BATCH_ROWS = 12  # sentences at once in one worker
 BATCH_TOKENS = 2048  # and tokens, where sentences are long

@@ -17,23 +17,23 @@ import torch
 from torch import Tensor, nn
 
 from seqtool.cores import count_cores, quick_turns
-from seqtool.corpus.tokenizer import BOS, EOS
+from seqtool.corpus.tokenizer.bpe import BOS, EOS
 from seqtool.errors import SeqtoolError
 from seqtool.files import RunDir
 from seqtool.model.interface import Seq2Seq
 from seqtool.model.layers import DecoderLayer
 from seqtool.model.loading import load_model
-from seqtool.model.memory import is_out_of_memory
+from seqtool.model.oom import is_out_of_memory
 from seqtool.model.transformer import Transformer
-from seqtool.translation.batching import MIN_ROWS, pad_rows, padded_length, plan_batches
-from seqtool.translation.beam_step import NOTHING, Finished
-from seqtool.translation.constraints import Constraints, length_limit
-from seqtool.translation.decoding import Decoding, OpenSentences
-from seqtool.translation.engine import Progress, SearchOptions, TokenHypothesis
-from seqtool.translation.ensemble import check_same_tokens
-from seqtool.translation.penalties import coverage_penalty
-from seqtool.translation.sampling import random_table, sample
-from seqtool.translation.search import beam_search
+from seqtool.translation.engines.batching import MIN_ROWS, pad_rows, padded_length, plan_batches
+from seqtool.translation.engines.interface import Progress, SearchOptions, TokenHypothesis
+from seqtool.translation.search.beam_search import beam_search
+from seqtool.translation.search.beam_step import NOTHING, Finished
+from seqtool.translation.search.constraints import Constraints, length_limit
+from seqtool.translation.search.decoding import Decoding, OpenSentences
+from seqtool.translation.search.ensemble import check_same_tokens
+from seqtool.translation.search.penalties import coverage_penalty
+from seqtool.translation.search.sampling import random_table, sample
 
 Result = TypeVar("Result")
 

@@ -1,0 +1,1 @@
+"""Which pairs form which batch, and the padded batches themselves."""

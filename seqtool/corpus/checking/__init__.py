@@ -1,0 +1,1 @@
+"""The doctor for corpora behind `seqtool check`."""

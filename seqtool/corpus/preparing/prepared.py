@@ -1,0 +1,191 @@
+"""A prepared corpus: token ids of all training pairs in memory-mapped files, and a manifest of how they were made."""
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqtool.config.sections import CleanConfig, DataConfig
+from seqtool.corpus.batches.planning import Part
+from seqtool.corpus.preparing.token_array import Ints, TokenArray, open_token_array
+from seqtool.corpus.reading.corpus import Corpus
+from seqtool.corpus.reading.opening import readable
+from seqtool.errors import SeqtoolError
+from seqtool.files import sha256_of
+
+FORMAT = 1  # of the files; another number means that an older or newer seqtool made them
+MANIFEST = "manifest.json"
+HELD_OUT = "held_out.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrepareRequest:
+    """What settles the content of a prepared corpus, beside the tokenizers."""
+
+    corpora: tuple[Corpus, ...]
+    against: tuple[Corpus, ...] = ()  # validation and test sets: what is in them is not for training
+    hold_out: bool = False  # take validation pairs out of the corpora
+    clean: CleanConfig
+    data: DataConfig
+    seed: int = 1
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that matter for the content, for the manifest."""
+        data = {name: value for name, value in asdict(self.data).items() if name != "workers"}
+        if not self.hold_out:
+            del data["held_out"]
+        return {
+            "weights": [corpus.weight for corpus in self.corpora],
+            "seed": self.seed if self.hold_out else None,
+            "clean": asdict(self.clean),
+            "data": data,
+        }
+
+    def describe_sources(self) -> list[list["SourceFile"]]:
+        """Return the files of each corpus, then those of the sets to keep apart, with their checksums."""
+        return [[SourceFile.describe(path) for path in corpus.paths] for corpus in (*self.corpora, *self.against)]
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file that a prepared corpus was made from."""
+
+    path: str
+    size: int
+    modified: int  # nanoseconds
+    sha256: str
+
+    @classmethod
+    def describe(cls, path: Path) -> "SourceFile":
+        with readable(path):
+            facts = path.stat()
+            return cls(str(path), facts.st_size, facts.st_mtime_ns, sha256_of(path))
+
+    def is_same(self, path: Path) -> bool:
+        """Tell if a file still has this content; its bytes are read only where size and time do not settle it."""
+        with readable(path):
+            facts = path.stat()
+            if facts.st_size != self.size:
+                return False
+            return (str(path), facts.st_mtime_ns) == (self.path, self.modified) or sha256_of(path) == self.sha256
+
+
+@dataclass(frozen=True)
+class PreparedCorpus:
+    """Token ids of pairs, without begin and end; opened in no time, whatever its size."""
+
+    folder: Path
+    manifest: dict[str, Any]
+    source: TokenArray
+    target: TokenArray
+
+    @classmethod
+    def open(cls, folder: Path) -> "PreparedCorpus":
+        """Open the prepared corpus in a folder."""
+        manifest = read_manifest(folder)
+        if manifest is None:
+            raise SeqtoolError(f"{folder}: no prepared corpus; make it with 'seqtool prepare' or 'seqtool train'")
+        check_sizes(folder, manifest)
+        sides = (open_token_array(folder, side, manifest["files"]) for side in ("source", "target"))
+        return cls(folder, manifest, *sides)
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def src_lengths(self) -> Ints:
+        return self.source.lengths
+
+    @property
+    def tgt_lengths(self) -> Ints:
+        return self.target.lengths
+
+    @property
+    def parts(self) -> list[Part]:
+        """Which pairs are of which corpus, and its weight."""
+        return [Part(part["first"], part["last"], part["weight"]) for part in self.manifest["corpora"]]
+
+    @property
+    def n_read(self) -> int:
+        """Pairs in the corpora before cleaning."""
+        return sum(part["pairs"] for part in self.manifest["corpora"])
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many pairs each rule dropped."""
+        return dict(self.manifest["dropped"])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the content: equal where tokens, tokenizers and weights are equal."""
+        content = [self.manifest[name] for name in ("files", "tokenizers")]
+        content.append([[part.first, part.last, part.weight] for part in self.parts])
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def held_out(self) -> list[tuple[str, str]]:
+        """The pairs held out for validation, as text; none where a validation set was given."""
+        lines = (self.folder / HELD_OUT).read_text(encoding="utf-8").split("\n")[:-1]
+        return [(src, tgt) for src, tgt in map(json.loads, lines)]
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """Return the manifest of a prepared corpus; None where there is none, or one of another format."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, ValueError):
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if isinstance(manifest, dict) and manifest.get("format") == FORMAT:
+            return manifest
+    return None
+
+
+def check_sizes(folder: Path, manifest: dict[str, Any]) -> None:
+    """Raise if a file is missing or has another size than the manifest says."""
+    for name, described in manifest["files"].items():
+        expected = described["count"] * np.dtype(described["type"]).itemsize
+        path = folder / name
+        if not path.is_file() or path.stat().st_size != expected:
+            raise SeqtoolError(f"{path}: is missing or damaged; remove {folder} and prepare the corpus again")
+
+
+def find_other_corpus(manifest: dict[str, Any], corpora: Sequence[Corpus]) -> str | None:
+    """Return how corpora differ from those of a manifest, whatever they must not overlap with; None if they do not."""
+    return find_other_file(manifest["sources"][: len(manifest["corpora"])], corpora)
+
+
+def find_other_file(known: Sequence[Sequence[dict[str, Any]]], corpora: Sequence[Corpus]) -> str | None:
+    """Return how the files of corpora differ from known ones, None where they do not."""
+    if [len(files) for files in known] != [len(corpus.paths) for corpus in corpora]:
+        return "it was made from other files"
+    for files, corpus in zip(known, corpora, strict=True):
+        for described, path in zip(files, corpus.paths, strict=True):
+            if not SourceFile(**described).is_same(path):
+                return f"{path} has changed"
+    return None
+
+
+def find_change(folder: Path, request: PrepareRequest, tokenizers: dict[str, Any]) -> str | None:
+    """Return why the prepared corpus in a folder cannot serve a request, or None where it can.
+
+    `tokenizers` is what the manifest must say of them. Source files of unchanged size and time are taken to be
+    unchanged; where only the time differs (a copy, a checkout) their bytes decide.
+    """
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return "it has not been prepared"
+    if manifest["tokenizers"] != tokenizers:
+        return "the tokenizer is another one"
+    if manifest["settings"] != json.loads(json.dumps(request.settings())):
+        return "the settings for cleaning, splitting or mixing have changed"
+    if change := find_other_file(manifest["sources"], (*request.corpora, *request.against)):
+        return change
+    try:
+        check_sizes(folder, manifest)
+    except SeqtoolError as error:
+        return str(error)
+    return None

@@ -1,0 +1,189 @@
+"""The tokenizers and the prepared corpus of a run directory: found unchanged, or made."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from seqtool.config.sections import TokenizerConfig
+from seqtool.corpus.cleaning.rules import CleaningRules, OverlapHashes
+from seqtool.corpus.preparing.prepare import SMALL, prepare_corpus
+from seqtool.corpus.preparing.prepared import (
+    PreparedCorpus,
+    PrepareRequest,
+    find_change,
+    find_other_corpus,
+    read_manifest,
+)
+from seqtool.corpus.preparing.survey import Survey, survey_corpora
+from seqtool.corpus.progress import Progress, Report, ignore
+from seqtool.corpus.reading.blocks import count_pairs
+from seqtool.corpus.reading.corpus import Corpus, require_files
+from seqtool.corpus.tokenizer.bpe import Tokenizer, TokenizerPair, check_user_symbols, train_model, write_model
+from seqtool.corpus.tokenizer.training_process import train_apart
+from seqtool.errors import SeqtoolError
+from seqtool.files import RunDir, make_folder
+
+
+def prepare_run(
+    run: RunDir,
+    request: PrepareRequest,
+    config: TokenizerConfig,
+    *,
+    tokenizers: TokenizerPair | None = None,
+    pairs: int | None = None,
+    report: Report = ignore,
+    dropped: Path | None = None,
+) -> tuple[PreparedCorpus, list[str]]:
+    """Return the prepared corpus of a run and notes for the user; what is there already and unchanged is not redone.
+
+    Tokenizers are trained on the corpora, unless some are given; they are written into the run directory either way.
+    """
+    require_files(request.against)
+    change = find_run_change(run, request, config, tokenizers)
+    if change is None and dropped is None:
+        return PreparedCorpus.open(run.prepared), ["the corpus is prepared already and has not changed"]
+    lost = read_manifest(run.prepared) is None and _has_model(run)  # a model's own tokenizer serves to prepare again
+    ready = tokenizers or (TokenizerPair.load(run) if change is None or lost else None)
+    _protect_model(run, ready, change)
+    check_user_symbols(config.user_symbols)
+    for corpus in request.against:  # what is wrong with them is said before the long part begins
+        count_pairs(corpus)
+    make_folder(run.path)
+    before = [] if read_manifest(run.prepared) is None else [f"prepared anew, since {change or 'that was asked for'}"]
+    if pairs is None:
+        report(Progress("counting", 0, None))
+        pairs = count_known_pairs(run, request.corpora)
+    survey = survey_corpora(
+        request.corpora if request.hold_out or not ready else (),
+        CleaningRules(request.clean, OverlapHashes.read(request.against)),
+        sample_pairs=0 if ready else config.sample_pairs,
+        held_out=request.data.held_out if request.hold_out else 0,
+        seed=request.seed,
+        pairs=pairs,
+        report=report,
+    )
+    if ready:
+        notes = _write_tokenizers(run, ready)
+    else:
+        report(Progress("training the tokenizer", 0, None))
+        notes = train_tokenizers(run, survey, config)
+    held_out = survey.held_out
+    del survey  # and with it the sample, which is large
+    prepared = prepare_corpus(
+        request,
+        TokenizerPair.load(run),
+        run.prepared,
+        held_out=held_out,
+        pairs=pairs,
+        extra={"tokenizer_settings": None if tokenizers else _settings(config, request.seed)},
+        report=report,
+        dropped=dropped,
+    )
+    return prepared, [*before, *notes, *describe_preparation(prepared)]
+
+
+def find_run_change(
+    run: RunDir, request: PrepareRequest, config: TokenizerConfig, tokenizers: TokenizerPair | None = None
+) -> str | None:
+    """Return why the prepared corpus of a run cannot serve a request, or None where it can."""
+    manifest = read_manifest(run.prepared)
+    if manifest is None:
+        return "it has not been prepared"
+    if manifest.get("tokenizer_settings") != (None if tokenizers else _settings(config, request.seed)):
+        return "the settings of the tokenizer have changed"
+    try:
+        present = TokenizerPair.load(run)
+    except SeqtoolError:
+        return "its tokenizer is missing"
+    wanted = tokenizers or present
+    if (present.source.sha256, present.target.sha256) != (wanted.source.sha256, wanted.target.sha256):
+        return "the tokenizer is another one"
+    return find_change(run.prepared, request, {"source": wanted.source.sha256, "target": wanted.target.sha256})
+
+
+def count_known_pairs(run: RunDir, corpora: Sequence[Corpus]) -> int:
+    """Return the pairs in all corpora; read from the manifest where it knows these files unchanged, else counted."""
+    require_files(corpora)
+    manifest = read_manifest(run.prepared)
+    if manifest is not None and find_other_corpus(manifest, corpora) is None:
+        return sum(part["pairs"] for part in manifest["corpora"])
+    return sum(count_pairs(corpus) for corpus in corpora)
+
+
+def given_tokenizers(run: RunDir) -> TokenizerPair | None:
+    """Return the tokenizers that a run's corpus was prepared with, where they were given and not trained for it."""
+    manifest = read_manifest(run.prepared)
+    return TokenizerPair.load(run) if manifest and manifest.get("tokenizer_settings", "") is None else None
+
+
+def load_tokenizers(path: Path) -> TokenizerPair:
+    """Open the tokenizers of a run directory, or one tokenizer file for both sides."""
+    if path.is_dir():
+        return TokenizerPair.load(RunDir(path))
+    tokenizer = Tokenizer.load(path)
+    return TokenizerPair(tokenizer, tokenizer)
+
+
+def train_tokenizers(run: RunDir, survey: Survey, config: TokenizerConfig) -> list[str]:
+    """Train the tokenizer, or one for each side, on a sample of pairs; return notes for the user."""
+    train = train_model if survey.pairs < SMALL else train_apart
+    if config.joint:
+        run.target_tokenizer.unlink(missing_ok=True)
+        return write_model(train(survey.sample_texts((0, 1)), config), config, run.tokenizer)
+    notes = []
+    for side, path in enumerate((run.tokenizer, run.target_tokenizer)):
+        found = write_model(train(survey.sample_texts((side,)), config), config, path)
+        notes += [f"{('source', 'target')[side]}: {note}" for note in found]
+    return notes
+
+
+def describe_preparation(prepared: PreparedCorpus) -> list[str]:
+    """Return what a user should know of a preparation."""
+    n_read, dropped = prepared.n_read, prepared.dropped
+    dropped.pop("held_out", None)
+    listed = ", ".join(f"{rule} {number:,}" for rule, number in sorted(dropped.items(), key=lambda item: -item[1]))
+    notes = [f"{len(prepared):,} of {n_read:,} pairs are for training" + (f"; dropped: {listed}" if listed else "")]
+    if n_extra := prepared.manifest.get("extra_columns", 0):
+        notes.append(f"{n_extra:,} lines have more than two columns; the first is the source and the second the target")
+    if prepared.held_out:
+        notes.append(f"{len(prepared.held_out):,} pairs were held out for validation, since no --valid was given")
+    return notes
+
+
+def _settings(config: TokenizerConfig, seed: int) -> dict[str, Any]:
+    """Return what settles the tokenizer, in the form that the manifest has it."""
+    settings = {name: value for name, value in asdict(config).items() if name != "bpe_dropout"}
+    return {**settings, "user_symbols": list(config.user_symbols), "seed": seed}
+
+
+def _write_tokenizers(run: RunDir, tokenizers: TokenizerPair) -> list[str]:
+    def write(tokenizer: Tokenizer, path: Path) -> None:
+        if not path.exists() or path.read_bytes() != tokenizer.model:
+            tokenizer.save(path)
+
+    write(tokenizers.source, run.tokenizer)
+    if tokenizers.joint:
+        run.target_tokenizer.unlink(missing_ok=True)
+    else:
+        write(tokenizers.target, run.target_tokenizer)
+    return []
+
+
+def _has_model(run: RunDir) -> bool:
+    return run.tokenizer.exists() and (run.weights.exists() or bool(run.checkpoint_folders()))
+
+
+def _protect_model(run: RunDir, tokenizers: TokenizerPair | None, change: str | None) -> None:
+    """Refuse to replace the tokenizer under a model that was trained with it."""
+    if not _has_model(run):
+        return
+    present = TokenizerPair.load(run)
+    if tokenizers is None or (present.source.model, present.target.model) != (
+        tokenizers.source.model,
+        tokenizers.target.model,
+    ):
+        raise SeqtoolError(
+            f"{run.path}: holds a model that was trained otherwise ({change or 'it must be prepared anew'}); "
+            "give another -o, or start over with 'seqtool train --fresh'"
+        )

@@ -1,0 +1,118 @@
+"""A model card as rows of plain text, for the terminal and for the report."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from seqtool.evaluation.report.card import Card
+from seqtool.evaluation.report.charts import format_number
+from seqtool.evaluation.scores.metrics import METRIC_TITLES
+from seqtool.evaluation.scores.systems import describe_decoding
+
+
+def fact_rows(card: Card) -> list[tuple[str, str]]:
+    """Return what was trained on what, as names and values; what is not known is left out."""
+    data, training = card.data, card.training
+    rows = [
+        ("model", describe_model(card)),
+        ("parameters", f"{card.n_parameters:,}" if card.n_parameters else ""),
+        ("vocabulary", describe_vocabulary(card)),
+        ("weights", describe_weights(card.manifest.get("model", {}))),
+        ("training", describe_training(training)),
+        ("data", ", ".join(name_source(source) for source in data.get("sources", []))),
+        ("training pairs", f"{data['pairs']:,}" if data.get("pairs") else ""),
+        ("dropped in cleaning", ", ".join(f"{rule} {n:,}" for rule, n in data.get("cleaning", {}).items() if n)),
+        ("data fingerprint", str(data.get("fingerprint", ""))),
+        ("made", str(card.manifest.get("created", ""))),
+        ("software", ", ".join(f"{name} {version}" for name, version in software(card).items())),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def score_rows(card: Card) -> list[list[str]]:
+    """Return a row for each score: set, metric, value, signature, how the translation was made."""
+    return [
+        [
+            str(score.get("set", "")),
+            METRIC_TITLES.get(str(score.get("metric")), str(score.get("metric"))),
+            f"{float(score['score']):.2f}",
+            str(score.get("signature", "")),
+            describe_decoding(score.get("decoding") or {}),
+        ]
+        for score in card.scores
+    ]
+
+
+def file_rows(card: Card) -> list[list[str]]:
+    """Return a row for each file: name, size, state, sha256."""
+    return [[check.name, format_size(check.n_bytes), check.state, check.sha256] for check in card.files]
+
+
+def describe_model(card: Card) -> str:
+    """The shape of the network in a line."""
+    if not card.config:
+        return ""
+    model = card.config.model
+    return (
+        f"Transformer, {model.encoder_layers}+{model.decoder_layers} layers, width {model.d_model}, "
+        f"feed-forward {model.d_ff}, {model.n_heads} heads, {model.positions} positions, {model.norm}-norm"
+    )
+
+
+def describe_vocabulary(card: Card) -> str:
+    """The vocabulary sizes: one number where both sides have the same."""
+    if not card.vocabulary:
+        return ""
+    source, target = card.vocabulary
+    if source == target:
+        return f"{source:,} tokens"
+    return f"{source:,} source and {target:,} target tokens"
+
+
+def describe_weights(model: Mapping[str, Any]) -> str:
+    """Which weights were kept, such as 'average of 5, step 12,000'."""
+    source, step = model.get("source"), model.get("step")
+    return ", ".join(part for part in (str(source or ""), f"step {step:,}" if step else "") if part)
+
+
+def describe_training(training: Mapping[str, Any]) -> str:
+    """How far and how long: '6,000 steps, 6 epochs, 30 min'."""
+    parts = []
+    if training.get("steps"):
+        parts.append(f"{training['steps']:,} steps")
+    if training.get("epochs"):
+        parts.append(f"{training['epochs']:,} epochs")
+    if training.get("minutes"):
+        parts.append(format_minutes(float(training["minutes"])))
+    if not training.get("finished", True):
+        parts.append("not finished")
+    return ", ".join(parts)
+
+
+def name_source(source: Any) -> str:
+    """The name of a corpus: a path, what was noted of a file, or a list of these."""
+    if isinstance(source, Mapping):
+        return str(source.get("path", source))
+    if isinstance(source, list):
+        return " ".join(name_source(part) for part in source)
+    return str(source)
+
+
+def software(card: Card) -> dict[str, str]:
+    """The versions that made the model."""
+    own = {"seqtool": card.manifest["seqtool"]} if "seqtool" in card.manifest else {}
+    return {**own, **card.manifest.get("versions", {})}
+
+
+def format_minutes(minutes: float) -> str:
+    """A duration for people: 42 s, 12 min, 3 h 20 min."""
+    if minutes < 1:
+        return f"{minutes * 60:.0f} s"
+    if minutes < 90:
+        return f"{minutes:.0f} min"
+    hours, rest = divmod(round(minutes), 60)
+    return f"{hours:,} h {rest} min"
+
+
+def format_size(n_bytes: int) -> str:
+    """A file size for people."""
+    return f"{n_bytes:,} B" if n_bytes < 10_000 else f"{format_number(n_bytes)}B"

@@ -1,0 +1,100 @@
+"""Writes report.html: one file without outside resources that shows how a run went and what its model does."""
+
+from collections.abc import Sequence
+from html import escape
+from importlib import resources
+from string import Template
+
+from seqtool import __version__
+from seqtool.errors import SeqtoolError
+from seqtool.evaluation.report import parts as parts
+from seqtool.evaluation.report.attention_reading import AttentionMap, AttentionReader, choose_maps
+from seqtool.evaluation.report.card import Card, read_card
+from seqtool.evaluation.report.card_text import describe_model
+from seqtool.evaluation.report.history import TranslatedPair, read_translated_pairs
+from seqtool.evaluation.scores.diagnosis import bucket_by_length, find_faults, sample_rows
+from seqtool.evaluation.scores.metrics import score_sentences, sentence_signatures
+from seqtool.files import RunDir, write_whole
+
+SAMPLES_OF_A_KIND = 4
+
+
+def write_report(run: RunDir, attention: bool = True) -> list[str]:
+    """Write report.html into a run directory, trained or still in training; return notes on what it lacks."""
+    card = read_card(run, verify=False)
+    pairs = read_translated_pairs(run)
+    notes = []
+    if not card.history.train and not card.history.valid:
+        notes.append(f"{run.metrics} has no records yet, so there are no curves")
+    if not pairs:
+        notes.append("no validation translations are kept in this run, so there are no samples")
+    maps: list[AttentionMap] = []
+    if attention and pairs and run.weights.is_file():
+        try:
+            maps = read_maps(run, pairs)
+        except (SeqtoolError, ImportError) as error:
+            notes.append(f"no attention maps: {error}")
+    write_whole(run.report, render_report(card, pairs, maps))
+    return notes
+
+
+def read_maps(run: RunDir, pairs: Sequence[TranslatedPair]) -> list[AttentionMap]:
+    """Read the attention of a few of the pairs, spread over the validation set."""
+    reader = AttentionReader(run.path)
+    spread = pairs[:: max(len(pairs) // 200, 1)]
+    return choose_maps(reader, [(pair.src, pair.hyp) for pair in spread if pair.src.strip() and pair.hyp.strip()])
+
+
+def render_report(card: Card, pairs: Sequence[TranslatedPair], maps: Sequence[AttentionMap]) -> str:
+    """Put the page together."""
+    sections = [
+        parts.tiles(card),
+        parts.section("Training", parts.curves(card.history)),
+        parts.section("Scores", parts.score_table(card)),
+        *quality_sections(pairs),
+        parts.section(
+            "Attention",
+            parts.attention(maps),
+            "What the decoder looks at: each row is a token of the translation, each column a token of the source. "
+            "Half of these sentences are those whose word order changes most.",
+        ),
+        parts.section("What was trained on what", parts.facts(card)),
+        parts.section("Notes of the run", parts.notes(card.history)),
+    ]
+    page = resources.files("seqtool.evaluation.report") / "page"
+    name = card.path.rstrip("/").rpartition("/")[2] or card.path
+    return Template((page / "report.html").read_text(encoding="utf-8")).substitute(
+        title=escape(f"seqtool run: {name}"),
+        lead=escape(describe_run(card)),
+        css=(page / "report.css").read_text(encoding="utf-8"),
+        js=(page / "report.js").read_text(encoding="utf-8"),
+        sections="\n".join(part for part in sections if part),
+        footer=escape(f"Written by seqtool {__version__}. This page needs no network."),
+    )
+
+
+def quality_sections(pairs: Sequence[TranslatedPair]) -> list[str]:
+    """The sections that come from the validation translations."""
+    if not pairs:
+        return []
+    sources, references = [pair.src for pair in pairs], [[pair.ref for pair in pairs]]
+    hypotheses = [pair.hyp for pair in pairs]
+    scores = score_sentences(hypotheses, references)
+    buckets = bucket_by_length(hypotheses, references, sources)
+    return [
+        parts.section("By sentence length", parts.lengths(buckets, find_faults(hypotheses, references, sources))),
+        parts.section(
+            "Sample translations",
+            parts.samples(pairs, scores, sample_rows(scores, [len(src) for src in sources], SAMPLES_OF_A_KIND)),
+            f"From the {len(pairs):,} validation pairs, by sentence chrF ({sentence_signatures(references)[0]}). "
+            "Words that differ are marked.",
+        ),
+    ]
+
+
+def describe_run(card: Card) -> str:
+    """One sentence under the title."""
+    if card.state != "trained":
+        return f"Still in training at step {card.history.last_step:,}."
+    made = str(card.manifest.get("created", ""))[:10]
+    return ". ".join(part for part in (describe_model(card), f"Trained {made}" if made else "") if part) + "."

@@ -1,0 +1,1 @@
+"""Scores of translations: metrics, significance, diagnosis of what went wrong."""

@@ -1,0 +1,106 @@
+"""What is to be scored: translations from a file, or made by a model, with the settings that they were made with."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from seqtool import __version__
+from seqtool.errors import SeqtoolError
+from seqtool.evaluation.scores.metrics import MetricScore
+from seqtool.evaluation.scores.reference_set import ReferenceSet, read_text_lines
+from seqtool.files import RunDir, sha256_of, to_json, write_whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeSettings:
+    """How models translate; what is None is left to the model's own configuration."""
+
+    engine: str = "auto"
+    device: str = "auto"
+    threads: int = 0
+    batch_tokens: int | None = None
+    compute_type: str = "default"
+    search: dict[str, Any] = field(default_factory=dict)  # beam, length_penalty, ... as SearchOptions names them
+
+
+@dataclass(frozen=True)
+class SystemOutput:
+    """A system's translation of a test set; scores and decoding are known only where a model made it."""
+
+    name: str
+    lines: list[str]
+    scores: list[float] | None = None
+    decoding: dict[str, Any] | None = None
+
+
+def read_output(path: Path, test_set: ReferenceSet) -> SystemOutput:
+    """Read an existing translation."""
+    lines = read_text_lines(path)
+    test_set.check_lines(lines, str(path))
+    return SystemOutput(str(path), lines)
+
+
+def check_can_translate(models: Sequence[Path], test_set: ReferenceSet) -> list[str]:
+    """Return the sources that models are to translate; raise where there are none, or no such models."""
+    if test_set.sources is None:
+        raise SeqtoolError(
+            f"{name_models(models)} is a model, but the source to translate is not known; give it with --source FILE"
+        )
+    for model in models:
+        RunDir(model).require_model()
+    return test_set.sources
+
+
+def name_models(models: Sequence[Path]) -> str:
+    """Return the name of a model, or of several as an ensemble."""
+    return " + ".join(str(model) for model in models)
+
+
+def translate_set(
+    models: Sequence[Path],
+    test_set: ReferenceSet,
+    settings: DecodeSettings,
+    progress: Callable[[float], None] | None = None,
+    notify: Callable[[str], None] | None = None,
+) -> SystemOutput:
+    """Translate the sources of a test set with a model, or with several as an ensemble."""
+    sources = check_can_translate(models, test_set)
+    from seqtool.translation.translator import Translator
+
+    translator = Translator.load(
+        models,
+        engine=settings.engine,
+        device=settings.device,
+        threads=settings.threads,
+        batch_tokens=settings.batch_tokens,
+        compute_type=settings.compute_type,
+        notify=notify,
+    )
+    translations = translator.translate(sources, progress=progress, **settings.search)
+    decoding = {
+        **translator.describe(**settings.search),
+        "model": "+".join(sha256_of(RunDir(model).weights) for model in models),
+        "seqtool": __version__,
+    }
+    lines = [translation.text for translation in translations]
+    return SystemOutput(name_models(models), lines, [translation.score for translation in translations], decoding)
+
+
+def describe_decoding(decoding: Mapping[str, Any]) -> str:
+    """Decoding settings in a line, such as 'beam 5, length penalty 1.0, engine torch'."""
+    shown = {key: value for key, value in decoding.items() if value is not None and value != ""}
+    if isinstance(shown.get("model"), str):
+        shown["model"] = shown["model"][:12]
+    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in shown.items())
+
+
+def record_scores(run: RunDir, test_set: ReferenceSet, scores: Sequence[MetricScore], decoding: dict[str, Any]) -> None:
+    """Write scores into a model's manifest; they replace earlier ones of the same set, metric and settings."""
+    manifest = run.read_manifest()
+    about = {"set": test_set.name, "set_sha256": test_set.sha256, "decoding": decoding}
+    new = [{"metric": one.name, "score": one.score, "signature": one.signature, **about} for one in scores]
+    same = ("set", "set_sha256", "metric", "signature", "decoding")
+    keys = [[entry[key] for key in same] for entry in new]
+    kept = [entry for entry in manifest.get("scores", []) if [entry.get(key) for key in same] not in keys]
+    write_whole(run.manifest, to_json({**manifest, "scores": [*kept, *new]}))

@@ -1,0 +1,166 @@
+"""Chooses the engine for a run directory: ctranslate2 where it is at hand and up to date, torch for all else."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from seqtool.config import Config, load_config
+from seqtool.cores import count_cores
+from seqtool.corpus.tokenizer.bpe import TokenizerPair
+from seqtool.errors import SeqtoolError, suggest
+from seqtool.files import RunDir
+from seqtool.translation.engines.interface import Engine
+from seqtool.translation.export.record import is_current, read_record
+
+ENGINES = ("auto", "torch", "ctranslate2")
+DEVICES = ("auto", "cpu", "cuda", "mps")
+FLOATS = ("float32", "bfloat16", "float16")
+COMPUTE_TYPES = ("default", "auto", *FLOATS, "int8", *(f"int8_{name}" for name in FLOATS), "int16")
+
+
+@dataclass(frozen=True)
+class TranslatorParts:
+    """What a Translator is made of."""
+
+    config: Config
+    tokenizers: TokenizerPair
+    engine: Engine
+    fallback: Callable[[], Engine] | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def load_parts(
+    folders: list[Path],
+    engine: str,
+    device: str,
+    threads: int,
+    compute_type: str,
+    batch_tokens: int | None,
+    compile: bool = False,
+) -> TranslatorParts:
+    """Open one run directory, or several as an ensemble, with the engine asked for."""
+    check_names(engine, device, compute_type)
+    if not folders:
+        raise SeqtoolError("no model is given; name a run directory with -m DIR")
+    runs = [RunDir(folder).require_model() for folder in folders]
+    configs = [load_config(run.config) for run in runs]
+    config = with_chosen_penalty(with_shortest_limits(configs), runs[0])
+    tokenizers = TokenizerPair.load(runs[0])
+    size = batch_tokens or config.decode.batch_tokens
+    threads = threads or config.decode.threads or threads_per_process()
+
+    def load_torch() -> Engine:
+        from seqtool.translation.engines.torch_engine import TorchEngine
+
+        return TorchEngine.load(
+            runs, torch_device(device), compute_type=compute_type, compile=compile, batch_tokens=size, threads=threads
+        )
+
+    if compile and engine == "ctranslate2":
+        raise SeqtoolError("--compile is for the torch engine; leave it out, or use --engine torch")
+    if compile or engine == "torch":
+        return TranslatorParts(config, tokenizers, load_torch())
+    obstacle = why_not_ctranslate2(runs, device, compute_type)
+    if obstacle and engine == "ctranslate2":
+        raise SeqtoolError(f"{obstacle}; or use --engine torch")
+    if obstacle:
+        is_news = runs[0].ctranslate2.exists() and len(runs) == 1
+        notes = [f"{obstacle}; the slower torch engine is used"] if is_news else []
+        return TranslatorParts(config, tokenizers, load_torch(), notes=notes)
+    fast = load_ctranslate2(runs[0], tokenizers, device, threads, compute_type, size)
+    return TranslatorParts(config, tokenizers, fast, load_torch if engine == "auto" else None)
+
+
+def with_shortest_limits(configs: list[Config]) -> Config:
+    """Return the first model's configuration, with the limits of whichever of an ensemble takes the shortest lines."""
+    first = configs[0]
+    learned = [config.model for config in configs if config.model.positions == "learned"]
+    model = min(learned, key=lambda model: model.max_positions, default=first.model)
+    max_tokens = min(config.data.max_tokens for config in configs)
+    return replace(first, model=model, data=replace(first.data, max_tokens=max_tokens))
+
+
+def with_chosen_penalty(config: Config, run: RunDir) -> Config:
+    """Fill in the length penalty that training chose by validation, unless the configuration names one."""
+    chosen = run.read_manifest().get("model", {}).get("length_penalty")
+    if config.decode.length_penalty != "auto" or chosen is None:
+        return config
+    return replace(config, decode=replace(config.decode, length_penalty=chosen))
+
+
+def check_names(engine: str, device: str, compute_type: str) -> None:
+    """Raise where there is no such engine, device or type of numbers anywhere."""
+    if engine not in ENGINES:
+        raise SeqtoolError(f"there is no engine '{engine}'{suggest(engine, ENGINES)}")
+    kind, colon, index = device.partition(":")
+    if kind not in DEVICES or (colon and not (kind == "cuda" and index.isdecimal())):
+        raise SeqtoolError(f"there is no device '{device}'{suggest(device, (*DEVICES, 'cuda:0'))}")
+    if compute_type not in COMPUTE_TYPES:
+        raise SeqtoolError(f"there is no compute type '{compute_type}'{suggest(compute_type, COMPUTE_TYPES)}")
+
+
+def load_ctranslate2(
+    run: RunDir, tokenizers: TokenizerPair, device: str, threads: int, compute_type: str, batch_tokens: int
+) -> Engine:
+    """Load the exported form of a model."""
+    from seqtool.translation.engines.ct2_engine import CTranslate2Engine
+
+    record = read_record(run.ctranslate2) or {}
+    return CTranslate2Engine(
+        run.ctranslate2,
+        tokenizers,
+        device=device,
+        threads=threads,
+        compute_type=compute_type,
+        batch_tokens=batch_tokens,
+        n_positions=int(record.get("positions", 0)),
+        n_learned=int(record.get("learned_positions", 0)),
+    )
+
+
+def why_not_ctranslate2(runs: list[RunDir], device: str, compute_type: str) -> str | None:
+    """Return what keeps ctranslate2 from being used and how to change it; None where nothing does."""
+    from seqtool.translation.engines.ct2_engine import is_installed, why_not_here
+
+    run = runs[0]
+    if len(runs) > 1:
+        return "the ctranslate2 engine takes one model, not an ensemble; give one -m"
+    if device == "mps":
+        return "the ctranslate2 engine does not run on mps; give --device cpu"
+    if not is_installed():
+        return "ctranslate2 is not installed; install it with: pip install 'seqtool[fast]'"
+    if not run.ctranslate2.is_dir():
+        return f"{run.ctranslate2}: no such folder; make it with 'seqtool export -m {run.path} --to ctranslate2'"
+    record = read_record(run.ctranslate2)
+    if record is None or not is_current(run, record):
+        return (
+            f"{run.ctranslate2} was not made from the present {run.weights.name}; "
+            f"make it again with 'seqtool export -m {run.path} --to ctranslate2'"
+        )
+    return why_not_here(device, compute_type)
+
+
+def torch_device(device: str) -> str:
+    """Return the torch device that a user's word stands for; each process of torchrun takes its own GPU."""
+    import torch
+
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "mps" and not torch.backends.mps.is_available():
+        raise SeqtoolError("there is no MPS device here; give --device cpu")
+    if not device.startswith("cuda"):
+        return device
+    n_gpus = torch.cuda.device_count()
+    if device == "cuda" and n_gpus and "LOCAL_RANK" in os.environ:
+        device = f"cuda:{os.environ['LOCAL_RANK']}"
+    if int(device.partition(":")[2] or 0) >= n_gpus:
+        name = "CUDA device" if device == "cuda" else f"device {device}"
+        raise SeqtoolError(f"there is no {name} here; give --device cpu, or start no more processes than GPUs")
+    return device
+
+
+def threads_per_process() -> int:
+    """Return 0 (all cores), or this process's share of them where torchrun started several."""
+    n_local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return max(1, count_cores() // n_local) if n_local > 1 else 0

@@ -1,0 +1,184 @@
+"""Translates a stream of lines block by block: N lines in, N lines out, in order, whatever they hold."""
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+from seqtool.translation.lines.reading import decode_line, name_lines
+from seqtool.translation.results import Translation
+from seqtool.translation.translator import Translator
+
+CACHED_LINES = 4_000  # translations remembered from earlier blocks
+CACHED_BYTES = 1_000  # longer lines hardly ever come again
+
+Form = Callable[[Translation, int], str]
+
+
+class Sink(Protocol):
+    """Where translated blocks go."""
+
+    n_done: int  # blocks that are there already
+
+    def skip(self, index: int, lines: list[bytes]) -> None:
+        """Pass over a block that needs no translation here."""
+        ...
+
+    def write(self, index: int, lines: list[bytes], block: list[bytes]) -> None:
+        """Take the translations of a block's lines, each with its line break."""
+        ...
+
+
+class Progress(Protocol):
+    """Who wants to know how far a translation is."""
+
+    def update(self, block: list[bytes], share: float) -> None:
+        """Take note that `share` of the present block is done."""
+        ...
+
+    def finish(self, block: list[bytes]) -> None:
+        """Take note that a block is done and written."""
+        ...
+
+    def skip(self, block: list[bytes]) -> None:
+        """Take note of a block that an earlier run has done."""
+        ...
+
+
+@dataclass
+class Summary:
+    """What a translation came to."""
+
+    n_lines: int = 0
+    n_invalid: int = 0
+    n_split: int = 0
+    n_replaced: int = 0
+    n_doubtful: int = 0
+
+
+class Known(NamedTuple):
+    """A line that was translated."""
+
+    translation: Translation
+    is_valid: bool
+
+
+def plain_form(translation: Translation, number: int) -> str:
+    """One line: the text."""
+    return translation.text
+
+
+def n_best_form(translation: Translation, number: int) -> str:
+    """One line a hypothesis: line number, score and text, separated by tabs."""
+    return "\n".join(f"{number}\t{one.score:.6f}\t{one.text}" for one in translation.hypotheses)
+
+
+def json_form(n_best: int) -> Form:
+    """Return a form of one JSON object a line."""
+
+    def form(translation: Translation, number: int) -> str:
+        return json.dumps(translation.to_dict(n_best), ensure_ascii=False)
+
+    return form
+
+
+class LineTranslator:
+    """Translates blocks of lines, remembers the latest ones, and reports problems by line number."""
+
+    def __init__(
+        self,
+        translator: Translator,
+        options: dict[str, Any],
+        form: Form = plain_form,
+        prefix: str = "",
+        notify: Callable[[str], None] | None = None,
+    ) -> None:
+        self.summary = Summary()
+        self._translator = translator
+        self._options = options
+        self._form = form
+        self._prefix = prefix
+        self._notify = notify or (lambda note: None)
+        self._longest = translator.longest_part(translator.make_options(**options))
+        self._cache: OrderedDict[bytes, Known] = OrderedDict()
+
+    def translate(self, block: list[bytes], first: int, progress: Callable[[float], None] | None = None) -> list[bytes]:
+        """Return the output for each line of a block whose first line has the number `first`."""
+        known = {line: self._cache[line] for line in dict.fromkeys(block) if line in self._cache}
+        new = [line for line in dict.fromkeys(block) if line not in known]
+        if new:
+            known.update(self._translate_new(new, progress))
+        self._report(block, known, first)
+        self._remember(known)
+        numbered = enumerate(block, first)
+        return [self._form(known[line].translation, number).encode() + b"\n" for number, line in numbered]
+
+    def _translate_new(self, lines: list[bytes], progress: Callable[[float], None] | None) -> dict[bytes, Known]:
+        texts, valid = zip(*map(decode_line, lines), strict=True)
+        prefixes = [self._prefix] * len(texts) if self._prefix else None
+        done = self._translator.translate(texts, prefixes=prefixes, progress=progress, **self._options)
+        return dict(zip(lines, map(Known, done, valid), strict=True))
+
+    def _report(self, block: list[bytes], known: dict[bytes, Known], first: int) -> None:
+        """Count what happened, and name the lines that had a problem."""
+        summary = self.summary
+        summary.n_lines += len(block)
+        invalid: list[int] = []
+        split: list[int] = []
+        doubtful: list[int] = []
+        for number, line in enumerate(block, first):
+            translation, is_valid = known[line]
+            summary.n_replaced += translation.n_replaced
+            summary.n_doubtful += translation.n_doubtful
+            if not is_valid:
+                invalid.append(number)
+            if translation.n_parts > 1:
+                split.append(number)
+            if translation.n_doubtful:
+                doubtful.append(number)
+        summary.n_invalid += len(invalid)
+        summary.n_split += len(split)
+        if invalid:
+            self._notify(f"{name_lines(invalid)}: not valid UTF-8; the bad bytes were read as U+FFFD")
+        if split:
+            self._notify(f"{name_lines(split)}: longer than {self._longest} tokens; translated in parts")
+        if doubtful:
+            self._notify(f"{name_lines(doubtful)}: the translation is empty or looping, and no better one was found")
+
+    def _remember(self, known: dict[bytes, Known]) -> None:
+        """Keep the latest short lines for the blocks to come."""
+        for line, one in known.items():
+            if len(line) <= CACHED_BYTES:
+                self._cache[line] = one
+                self._cache.move_to_end(line)
+        while len(self._cache) > CACHED_LINES:
+            self._cache.popitem(last=False)
+
+
+def translate_blocks(
+    worker: LineTranslator,
+    blocks: Iterable[list[bytes]],
+    sink: Sink,
+    *,
+    is_mine: Callable[[int], bool] | None = None,
+    progress: Progress | None = None,
+) -> Summary:
+    """Translate blocks into a sink; those that it has already, and other processes', are passed over."""
+    first = 1
+    for index, lines in enumerate(blocks):
+        is_done = index < sink.n_done
+        if is_done or (is_mine is not None and not is_mine(index)):
+            sink.skip(index, lines)
+        else:
+            if progress:
+                progress.update(lines, 0.0)
+            tell = partial(progress.update, lines) if progress else None
+            sink.write(index, lines, worker.translate(lines, first, tell))
+        if progress and is_done:
+            progress.skip(lines)
+        elif progress:
+            progress.finish(lines)
+        first += len(lines)
+    return worker.summary

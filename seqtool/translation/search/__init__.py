@@ -1,0 +1,1 @@
+"""Beam search and sampling over any model: token ids in, ranked hypotheses out."""
