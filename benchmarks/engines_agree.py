@@ -12,7 +12,7 @@ from pathlib import Path
 
 from seqtool import Translator
 from seqtool.evaluation.scores.metrics import score_bleu_chrf
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 from seqtool.translation.export.ctranslate2 import export_ctranslate2
 
 

@@ -241,7 +241,7 @@ def compare(model: Path, source: Path, args: argparse.Namespace, folder: Path) -
 def read_size(task: dict[str, Any]) -> dict[str, int]:
     from seqtool.config import load_config
     from seqtool.corpus.tokenizer.bpe import TokenizerPair
-    from seqtool.files import RunDir
+    from seqtool.run_directory import RunDir
 
     run = RunDir(Path(task["model"]))
     config = load_config(run.config).model

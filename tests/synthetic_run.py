@@ -8,7 +8,8 @@ from typing import Any
 
 from seqtool.config import Config, DecodeConfig, ModelConfig, TokenizerConfig, config_to_toml
 from seqtool.corpus.tokenizer.bpe import Tokenizer, train_tokenizer
-from seqtool.files import RunDir, sha256_of, to_json
+from seqtool.files import to_json
+from seqtool.run_directory import RunDir
 
 BLEU_SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
 CHRF_SIGNATURE = "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0"
@@ -102,7 +103,7 @@ def make_run(path: Path, finished: bool = True) -> RunDir:
     model = Transformer(config.model, size, size)
     save_weights(weights_of(model), run.weights)
     translated = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in make_translated())
-    (path / "valid.jsonl").write_text(translated, encoding="utf-8")
+    run.valid_lines.write_text(translated, encoding="utf-8")
     write_manifest(run)
     return run
 
@@ -114,7 +115,7 @@ def write_manifest(run: RunDir) -> None:
         "format": 1,
         "seqtool": "0.1.0",
         "created": "2026-11-16T04:00:00Z",
-        "files": {path.name: sha256_of(path) for path in (run.config, run.tokenizer, run.weights)},
+        "files": run.checksums(),
         "versions": {"torch": "2.13.0", "sentencepiece": "0.2.2", "python": "3.11.7"},
         "data": {
             "fingerprint": "5b1f0c0a9be7d2b66f3f4f1c2a0d9e885b1f0c0a9be7d2b66f3f4f1c2a0d9e88",

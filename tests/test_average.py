@@ -15,7 +15,8 @@ from safetensors.torch import load_file, save_file
 from tiny_run import make_run
 
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir, sha256_of
+from seqtool.files import sha256_of
+from seqtool.run_directory import RunDir
 from seqtool.translation.average import average
 from seqtool.translation.translator import Translator
 

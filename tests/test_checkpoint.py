@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 from seqtool.training import checkpoint as module
 from seqtool.training.checkpoint import Checkpoints, is_disk_full, read_checkpoint, write_checkpoint
 

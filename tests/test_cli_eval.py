@@ -15,7 +15,8 @@ from command_line import run_text
 from synthetic_run import make_pairs, make_run
 
 from seqtool import __version__
-from seqtool.files import RunDir, sha256_of
+from seqtool.files import sha256_of
+from seqtool.run_directory import RunDir
 
 REFERENCE = ["Das ist ein Haus.", "Ich sehe den Hund.", "Er geht nach Hause, weil es regnet.", "Ja.", "Nein, danke."]
 SOURCE = ["This is a house.", "I see the dog.", "He goes home because it rains.", "Yes.", "No, thank you."]

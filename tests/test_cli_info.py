@@ -10,7 +10,7 @@ import pytest
 from synthetic_run import BLEU_SIGNATURE, make_run
 
 from seqtool.evaluation.report.card import read_card
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 
 
 def run_info(*arguments: object, without: str = "") -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,7 @@ from killed_preparation import kill_and_compare, write_corpus
 from seqtool.corpus.preparing.prepared import PreparedCorpus
 from seqtool.corpus.preparing.run_corpus import count_known_pairs
 from seqtool.corpus.reading.corpus import parse_corpus
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ from small_run import last_step, losses, read_metrics, run_to_end, train_command
 
 from seqtool import Translator
 from seqtool.config import load_config
-from seqtool.files import RunDir, sha256_of
+from seqtool.files import sha256_of
+from seqtool.run_directory import RunDir
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from command_line import run_seqtool
 from tiny_run import make_lines, make_run
 
 from seqtool.cli.translate import fingerprint
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 from seqtool.translation.export.ctranslate2 import export_ctranslate2
 
 pytest.importorskip("ctranslate2")

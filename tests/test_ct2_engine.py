@@ -10,7 +10,7 @@ import pytest
 from tiny_run import make_lines, make_run
 
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 from seqtool.translation.engines.ct2_engine import CTranslate2Engine, batches
 from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.export.ctranslate2 import export_ctranslate2

@@ -14,7 +14,8 @@ from tiny_run import make_run
 
 from seqtool.corpus.tokenizer.bpe import TokenizerPair
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir, sha256_of
+from seqtool.files import sha256_of
+from seqtool.run_directory import RunDir
 from seqtool.translation.engines.ct2_engine import CTranslate2Engine
 from seqtool.translation.engines.torch_engine import TorchEngine
 from seqtool.translation.export import ctranslate2 as module

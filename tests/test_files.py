@@ -1,4 +1,4 @@
-"""Locks, and names of files in a run directory."""
+"""Locks."""
 
 import errno
 import fcntl
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir, locked
+from seqtool.files import locked
 
 
 def test_a_lock_keeps_others_out_until_it_is_given_back(tmp_path: Path) -> None:
@@ -27,20 +27,3 @@ def test_a_file_system_without_locks_does_without(tmp_path: Path, monkeypatch: p
     with locked(tmp_path, "busy"):
         entered = True
     assert entered
-
-
-@pytest.mark.parametrize(
-    "content", ["[]", '{"files": []}', '{"training": "x"}', '{"scores": [{}]}', '{"scores": {}}', "{"]
-)
-def test_what_is_no_manifest_is_named(tmp_path: Path, content: str) -> None:
-    run = RunDir(tmp_path)
-    run.manifest.write_text(content, encoding="utf-8")
-    with pytest.raises(SeqtoolError, match=r"manifest\.json: .*; restore it from a copy"):
-        run.read_manifest()
-
-
-def test_only_folders_with_the_names_of_checkpoints_are_checkpoints(tmp_path: Path) -> None:
-    run = RunDir(tmp_path)
-    for name in ("step-000000020", "step-000000003", "step-000000020-good", "step-000000030.tmp", "best"):
-        (run.checkpoints / name).mkdir(parents=True)
-    assert [path.name for path in run.checkpoint_folders()] == ["step-000000003", "step-000000020"]

@@ -12,7 +12,7 @@ from tiny_run import make_run
 
 from seqtool import Translator
 from seqtool.evaluation.scores.metrics import score_bleu_chrf
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 from seqtool.training.finishing import Candidate, Choice, choose_length_penalty
 from seqtool.training.validation import Validation, Validator
 from seqtool.translation.average import average

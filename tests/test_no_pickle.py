@@ -10,7 +10,8 @@ import pytest
 from tiny_run import make_run
 
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir, sha256_of
+from seqtool.files import sha256_of
+from seqtool.run_directory import RunDir
 from seqtool.translation.average import average
 from seqtool.translation.translator import Translator
 

@@ -23,7 +23,7 @@ from seqtool.corpus.reading.blocks import LineCountError
 from seqtool.corpus.reading.corpus import parse_corpus
 from seqtool.corpus.tokenizer.bpe import TokenizerPair
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +229,7 @@ def test_it_works_from_a_script_without_a_main_guard_and_without_torch(tmp_path:
         "from seqtool.corpus.preparing.prepared import PrepareRequest\n"
         "from seqtool.corpus.reading.corpus import parse_corpus\n"
         "from seqtool.corpus.preparing.run_corpus import prepare_run\n"
-        "from seqtool.files import RunDir\n"
+        "from seqtool.run_directory import RunDir\n"
         "request = PrepareRequest(corpora=(parse_corpus([Path('a.tsv')]),), clean=CleanConfig(),"
         " data=DataConfig(workers=2))\n"
         "print(len(prepare_run(RunDir(Path('run')), request, TokenizerConfig(vocab_size=400))[0]))\n"

@@ -20,7 +20,7 @@ from seqtool.evaluation.report.charts import Bar, Series, bar_chart, format_numb
 from seqtool.evaluation.report.history import read_history
 from seqtool.evaluation.report.parts import mark_differences
 from seqtool.evaluation.report.report import write_report
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 
 WEIGHTS = [[0.9, 0.1, 0.0], [0.2, 0.3, 0.5]]
 

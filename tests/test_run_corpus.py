@@ -12,7 +12,7 @@ from seqtool.corpus.preparing.prepared import PrepareRequest
 from seqtool.corpus.preparing.run_corpus import count_known_pairs, prepare_run
 from seqtool.corpus.tokenizer.bpe import TokenizerPair
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 
 
 @pytest.fixture(scope="module")

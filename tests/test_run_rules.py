@@ -25,7 +25,7 @@ from small_run import (
 )
 
 from seqtool.config import TrainConfig, load_config
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 from seqtool.training.schedule import learning_rate
 from seqtool.training.state import RunState
 

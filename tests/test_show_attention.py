@@ -8,7 +8,7 @@ import pytest
 from command_line import run_text
 from synthetic_run import make_run
 
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 
 LINES = "\nThe child has seen the dog.\nMy sister has found it.\n"
 

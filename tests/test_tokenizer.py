@@ -15,7 +15,7 @@ from seqtool.config.sections import TokenizerConfig
 from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, train_tokenizer
 from seqtool.corpus.tokenizer.sampling import sample_stream
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 
 SENTENCE = "the a small old house stands near green river and two children walk slowly over wide bridge"
 WORDS = SENTENCE.split(" ")

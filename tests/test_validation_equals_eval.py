@@ -10,7 +10,7 @@ import pytest
 from command_line import run_text
 from small_run import read_metrics, run_to_end, train_command, write_corpus
 
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 
 SETTINGS = {  # enough to say a few words rightly
     "train_steps": 120,
@@ -45,10 +45,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_logged_validation_score_equals_eval_of_that_checkpoint(corpus: Path, tmp_path: Path) -> None:
     from seqtool.model.loading import save_weights
     from seqtool.training.checkpoint import read_checkpoint
-    from seqtool.training.trainer import best_folder
 
     run = RunDir(corpus / "run")
-    checkpoint = read_checkpoint(best_folder(run))
+    checkpoint = read_checkpoint(run.best)
     for file in (run.config, run.tokenizer):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     save_weights(checkpoint.tensors("model"), RunDir(tmp_path).weights)

@@ -8,7 +8,8 @@ from typing import Any
 
 from seqtool.config import Config, DataConfig, DecodeConfig, ModelConfig, TokenizerConfig, config_to_toml
 from seqtool.corpus.tokenizer.bpe import BOS, EOS, TokenizerPair, train_tokenizer
-from seqtool.files import RunDir, sha256_of
+from seqtool.files import sha256_of
+from seqtool.run_directory import RunDir
 
 WORDS = {
     "a": "ein",

@@ -151,7 +151,7 @@ def check_usage(
 def check_before_work(options: "MetricOptions", outputs: list[Path], recorded: Path | None) -> None:
     """Raise what would fail after the translation, before it: a tokenizer, a place to write, a manifest."""
     from seqtool.evaluation.scores.metrics import build_metric
-    from seqtool.files import RunDir
+    from seqtool.run_directory import RunDir
 
     for name in {*options.metrics, "bleu"}:  # single sentences are scored by BLEU in any case
         build_metric(name, options)
@@ -225,7 +225,8 @@ def write_results(found: "Evaluation", per_sentence: Path | None, model: Path | 
     """Write what was asked for into files."""
     from seqtool.evaluation.scores.evaluation import sentence_table
     from seqtool.evaluation.scores.systems import record_scores
-    from seqtool.files import RunDir, write_whole
+    from seqtool.files import write_whole
+    from seqtool.run_directory import RunDir
 
     if per_sentence:
         write_whole(per_sentence, "".join(row + "\n" for row in sentence_table(found)))

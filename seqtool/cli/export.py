@@ -30,7 +30,7 @@ def export(
     """
     if to not in FORMATS:
         raise SeqtoolError(f"cannot export to '{to}'{suggest(to, FORMATS)}")
-    from seqtool.files import RunDir
+    from seqtool.run_directory import RunDir
     from seqtool.translation.export.ctranslate2 import export_ctranslate2
 
     report = export_ctranslate2(RunDir(model), quantization, out)

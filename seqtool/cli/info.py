@@ -24,7 +24,8 @@ def info(
     Example: seqtool info checkpoints/demo
     """
     from seqtool.evaluation.report.card import read_card
-    from seqtool.files import RunDir, to_json
+    from seqtool.files import to_json
+    from seqtool.run_directory import RunDir
 
     card = read_card(RunDir(run), verify)
     if json_:

@@ -69,7 +69,7 @@ def prepare(
     from seqtool.corpus.preparing.prepared import PrepareRequest
     from seqtool.corpus.preparing.run_corpus import count_known_pairs, load_tokenizers, prepare_run
     from seqtool.corpus.reading.corpus import parse_against, parse_corpus, parse_corpus_option
-    from seqtool.files import RunDir
+    from seqtool.run_directory import RunDir
 
     corpora = [*([parse_corpus(corpus)] if corpus else []), *map(parse_corpus_option, more or [])]
     run = RunDir(out)

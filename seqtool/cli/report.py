@@ -18,7 +18,7 @@ def report(
     Example: seqtool report checkpoints/demo
     """
     from seqtool.evaluation.report.report import write_report
-    from seqtool.files import RunDir
+    from seqtool.run_directory import RunDir
 
     folder = RunDir(run)
     for note in write_report(folder, attention):

@@ -113,7 +113,7 @@ def _parse_ids(tokens: Iterable[str], number: int, vocab_size: int) -> list[int]
 
 def _load(path: Path, target: bool) -> "Tokenizer":
     from seqtool.corpus.tokenizer.bpe import Tokenizer
-    from seqtool.files import RunDir
+    from seqtool.run_directory import RunDir
 
     if not path.is_dir():
         return Tokenizer.load(path)

@@ -229,12 +229,12 @@ def fingerprint(models: list[Path], engine: "Engine", identity: list[Any]) -> st
     """Return a text that changes when a translation would: by its model, its arithmetic, its options or its form."""
     import hashlib
 
-    from seqtool.files import RunDir
-    from seqtool.translation.export.record import file_sums, read_record
+    from seqtool.run_directory import RunDir
+    from seqtool.translation.export.record import read_record
 
     runs = [RunDir(path) for path in models]
     exported = read_record(runs[0].ctranslate2) if engine.name == "ctranslate2" else None
-    parts = [[file_sums(run) for run in runs], engine.name, engine.compute_type, exported, *identity]
+    parts = [[run.checksums() for run in runs], engine.name, engine.compute_type, exported, *identity]
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 

@@ -10,8 +10,9 @@ from torch import Tensor
 from seqtool.config import load_config
 from seqtool.corpus.tokenizer.bpe import TokenizerPair
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir, write_whole
+from seqtool.files import write_whole
 from seqtool.model.transformer import Transformer
+from seqtool.run_directory import RunDir
 
 
 def weights_of(model: Transformer) -> dict[str, Tensor]:

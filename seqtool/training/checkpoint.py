@@ -17,7 +17,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir, sha256_of, sync_folder, to_json
+from seqtool.files import sha256_of, sync_folder, to_json
+from seqtool.run_directory import RunDir
 
 Groups = Mapping[str, Mapping[str, Tensor]]  # tensors by name, by the file they go to
 OLD = ".old.tmp"  # ends the name of a folder that is being replaced

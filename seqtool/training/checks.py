@@ -4,7 +4,8 @@ from seqtool.corpus.preparing.prepared import find_other_corpus, read_manifest
 from seqtool.corpus.reading.blocks import count_pairs
 from seqtool.corpus.reading.corpus import require_files
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir, make_folder
+from seqtool.files import make_folder
+from seqtool.run_directory import RunDir
 from seqtool.training.data import read_valid
 from seqtool.training.settling import TrainRequest
 

@@ -15,7 +15,7 @@ from seqtool.corpus.reading.blocks import decode_line, read_pairs
 from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.tokenizer.bpe import TokenizerPair
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 from seqtool.training.progress import Progress
 from seqtool.training.settling import TrainRequest, changes, check_unchanged, write_config
 

@@ -14,14 +14,15 @@ from torch import Tensor
 
 from seqtool import __version__
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir, sha256_of, to_json, write_whole
+from seqtool.files import to_json, write_whole
 from seqtool.model.counting import count_parameters
 from seqtool.model.loading import save_weights
+from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import Checkpoint, read_checkpoint
 from seqtool.training.data import TrainingData
 from seqtool.training.optimizer import weights_by_name
 from seqtool.training.progress import Progress
-from seqtool.training.trainer import Trainer, best_folder
+from seqtool.training.trainer import Trainer
 from seqtool.training.validation import Validation, Validator
 from seqtool.translation.average import mean_tensor
 from seqtool.translation.engines.interface import USUAL_LENGTH_PENALTY
@@ -56,8 +57,8 @@ def gather_candidates(trainer: Trainer) -> list[Candidate]:
     candidates = [Candidate(f"{kind} at the last step", step, trainer.last_weights)]
     if trainer.updater.ema:  # where the learning rate has gone to zero, the average only lags behind
         candidates.append(Candidate("weights at the last step", step, weights_by_name(trainer.model)))
-    if best_folder(trainer.run).exists() and trainer.state.best_step not in (0, step):  # 0: there was no validation
-        for best in read_whole([best_folder(trainer.run)], trainer.progress):
+    if trainer.run.best.exists() and trainer.state.best_step not in (0, step):  # 0: there was no validation
+        for best in read_whole([trainer.run.best], trainer.progress):
             name = f"{kind} with the best validation score"
             candidates.append(Candidate(name, best.state["step"], best.tensors("model")))
     paths = trainer.run.checkpoint_folders()[-trainer.config.train.average :]
@@ -133,14 +134,13 @@ def publish(
     """Write model.safetensors and a manifest that vouches for all files of the model."""
     config, state = trainer.config, trainer.state
     save_weights(choice.candidate.weights, run.weights)
-    files = [run.config, run.tokenizer, run.target_tokenizer, run.weights]
     vocabularies = data.tokenizers.source.vocab_size, data.tokenizers.target.vocab_size
     parameters = count_parameters(config.model, *vocabularies)
     manifest = {
         "format": 1,
         "seqtool": __version__,
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "files": {file.name: sha256_of(file) for file in files if file.exists()},
+        "files": run.checksums(),
         "versions": versions(),
         "data": data.describe(),
         "model": {
@@ -195,7 +195,7 @@ def write_valid_lines(run: RunDir, validator: Validator, validation: Validation)
         json.dumps({"src": src, "ref": ref, "hyp": hyp}, ensure_ascii=False)
         for (src, ref), hyp in zip(validator.pairs, validation.hypotheses, strict=True)
     ]
-    write_whole(run.path / "valid.jsonl", "\n".join(lines) + "\n")
+    write_whole(run.valid_lines, "\n".join(lines) + "\n")
 
 
 def export_fast_form(run: RunDir) -> str:

@@ -1,7 +1,6 @@
 """The whole of `train`: from a request to a complete run directory, or back to where an interrupted run stood."""
 
 import contextlib
-import shutil
 from dataclasses import replace
 
 import torch
@@ -10,9 +9,10 @@ from seqtool.config import Config
 from seqtool.corpus.tokenizer.bpe import TokenizerPair
 from seqtool.durations import format_seconds
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir, locked, make_folder
+from seqtool.files import locked, make_folder
 from seqtool.model.loading import put_weights, read_weights
 from seqtool.model.transformer import Transformer
+from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import is_disk_full
 from seqtool.training.data import TrainingData, open_data, prepare_data
 from seqtool.training.distributed import Workers, join_workers
@@ -58,7 +58,7 @@ def train(request: TrainRequest) -> bool:
 def _train(request: TrainRequest, run: RunDir, workers: Workers, progress: Progress) -> bool:
     if workers.is_first:
         if request.starts_over:
-            remove_run(run)
+            run.remove()
         prepare_data(request, run, workers.device.type, progress)
     workers.wait_for_all()
     with Interruption() as interruption:
@@ -164,12 +164,3 @@ def say_interrupted(trainer: Trainer, progress: Progress) -> None:
         f"stopped at step {trainer.state.step:,}; everything is saved in {trainer.run.path}. "
         "The same command continues from here"
     )
-
-
-def remove_run(run: RunDir) -> None:
-    """Remove what an earlier run left in a folder, and nothing else."""
-    for folder in (run.checkpoints, run.prepared, run.ctranslate2):
-        shutil.rmtree(folder, ignore_errors=True)
-    files = (run.config, run.tokenizer, run.target_tokenizer, run.weights, run.manifest, run.metrics, run.report)
-    for file in (*files, run.path / "valid.jsonl"):
-        file.unlink(missing_ok=True)

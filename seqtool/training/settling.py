@@ -12,7 +12,8 @@ from seqtool.config.resolve import parse_overrides, read_toml
 from seqtool.cores import count_cores
 from seqtool.corpus.reading.corpus import Corpus
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir, sha256_of, to_json, write_whole
+from seqtool.files import sha256_of, to_json, write_whole
+from seqtool.run_directory import RunDir
 from seqtool.translation.lines.sharding import is_restarted
 
 # What may change from one session of a run to the next: budgets, and what has no influence on the weights.

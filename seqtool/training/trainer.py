@@ -1,7 +1,6 @@
 """The training loop: policy only. What a step does, how a checkpoint is written and what is shown live elsewhere."""
 
 import time
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,9 +11,9 @@ from seqtool.corpus.batches.batches import Batch, BatchPlan, iterate_batches
 from seqtool.corpus.batches.bpe_dropout import BpeDropout
 from seqtool.corpus.preparing.prepared import PreparedCorpus
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir
 from seqtool.model.loading import put_weights
 from seqtool.model.transformer import Transformer
+from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import Checkpoint, Checkpoints, write_checkpoint
 from seqtool.training.distributed import Workers
 from seqtool.training.interruption import Interruption
@@ -251,7 +250,7 @@ class Trainer:
 
     def _keep_best(self, weights: dict[str, Tensor]) -> None:
         host = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-        write_checkpoint(best_folder(self.run), {"model": host}, {"step": self.state.step})
+        write_checkpoint(self.run.best, {"model": host}, {"step": self.state.step})
 
     def _save(self) -> None:
         """Save all that a resume needs, unless this step is saved already."""
@@ -267,11 +266,6 @@ class Trainer:
             state = {"run": self.state.to_json(), "data": self.corpus.fingerprint}
             self.checkpoints.save(self.state.step, groups, state)
         self._saved_step = self.state.step
-
-
-def best_folder(run: RunDir) -> Path:
-    """Return where the weights with the best validation score are kept."""
-    return run.checkpoints / "best"
 
 
 def validation_entry(state: RunState, result: Validation, best: bool) -> dict[str, Any]:

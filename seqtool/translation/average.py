@@ -20,7 +20,8 @@ from torch import Tensor
 from seqtool import __version__
 from seqtool.config import load_config
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir, make_folder, open_whole, sha256_of, to_json, write_whole
+from seqtool.files import make_folder, open_whole, sha256_of, to_json, write_whole
+from seqtool.run_directory import RunDir
 from seqtool.translation.search.ensemble import check_same_tokens
 
 DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torch.bfloat16: "BF16"}
@@ -170,13 +171,9 @@ def mean_tensor(tensors: Sequence[Tensor]) -> Tensor:
 
 def copy_companions(source: RunDir, run: RunDir) -> None:
     """Copy what a model needs beside its weights."""
-    for old, new in (
-        (source.config, run.config),
-        (source.tokenizer, run.tokenizer),
-        (source.target_tokenizer, run.target_tokenizer),
-    ):
-        if old.exists():
-            with open(old, "rb") as reader, open_whole(new) as writer:
+    for file in source.model_files:
+        if file != source.weights:
+            with open(file, "rb") as reader, open_whole(run.path / file.name) as writer:
                 shutil.copyfileobj(reader, writer)
 
 
@@ -184,12 +181,11 @@ def describe(
     run: RunDir, sources: Sequence[Source], layout: dict[str, tuple[torch.dtype, tuple[int, ...]]]
 ) -> dict[str, Any]:
     """Return the manifest of an averaged model."""
-    files = [run.config, run.tokenizer, run.target_tokenizer, run.weights]
     origin = sources[0].run.read_manifest()
     return {
         "format": 1,
         "seqtool": __version__,
-        "files": {file.name: sha256_of(file) for file in files if file.exists()},
+        "files": run.checksums(),
         "data": origin.get("data", {}),
         "model": {
             "parameters": sum(math.prod(shape) for _, shape in layout.values()),

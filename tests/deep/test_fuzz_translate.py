@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tiny_run import make_lines, make_run
 
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 from seqtool.translation.export.ctranslate2 import export_ctranslate2
 from seqtool.translation.translator import Translator
 

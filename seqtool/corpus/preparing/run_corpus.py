@@ -22,7 +22,8 @@ from seqtool.corpus.reading.corpus import Corpus, require_files
 from seqtool.corpus.tokenizer.bpe import Tokenizer, TokenizerPair, check_user_symbols, train_model, write_model
 from seqtool.corpus.tokenizer.training_process import train_apart
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir, make_folder
+from seqtool.files import make_folder
+from seqtool.run_directory import RunDir
 
 
 def prepare_run(

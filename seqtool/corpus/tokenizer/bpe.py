@@ -19,7 +19,8 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from seqtool.config.sections import TokenizerConfig
 from seqtool.corpus.tokenizer.sampling import sample_stream
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir, write_whole
+from seqtool.files import write_whole
+from seqtool.run_directory import RunDir
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SPACE = "\u2581"  # what SentencePiece writes for a space

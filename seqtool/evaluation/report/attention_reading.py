@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from seqtool.corpus.tokenizer.bpe import BOS, EOS, TokenizerPair
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 
 MAX_TOKENS = 32  # longer sentences make pictures that no screen shows
 MAX_BYTES = 600_000  # of all maps in a report

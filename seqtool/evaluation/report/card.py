@@ -12,8 +12,9 @@ from typing import Any
 from seqtool.config import Config, load_config
 from seqtool.errors import SeqtoolError
 from seqtool.evaluation.report.history import History, read_history
-from seqtool.files import RunDir, sha256_of
+from seqtool.files import sha256_of
 from seqtool.model.counting import count_parameters
+from seqtool.run_directory import RunDir
 
 MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors format
 

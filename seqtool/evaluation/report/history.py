@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 
 Record = dict[str, Any]
 
@@ -71,7 +71,7 @@ def read_translated_pairs(run: RunDir) -> list[TranslatedPair]:
     keys = ("src", "ref", "hyp")
     return [
         TranslatedPair(*(record[key] for key in keys))
-        for record in _read_json_lines(run.path / "valid.jsonl")
+        for record in _read_json_lines(run.valid_lines)
         if all(isinstance(record.get(key), str) for key in keys)
     ]
 

@@ -14,7 +14,8 @@ from seqtool.evaluation.report.card_text import describe_model
 from seqtool.evaluation.report.history import TranslatedPair, read_translated_pairs
 from seqtool.evaluation.scores.diagnosis import bucket_by_length, find_faults, sample_rows
 from seqtool.evaluation.scores.metrics import score_sentences, sentence_signatures
-from seqtool.files import RunDir, write_whole
+from seqtool.files import write_whole
+from seqtool.run_directory import RunDir
 
 SAMPLES_OF_A_KIND = 4
 

@@ -9,7 +9,8 @@ from seqtool import __version__
 from seqtool.errors import SeqtoolError
 from seqtool.evaluation.scores.metrics import MetricScore
 from seqtool.evaluation.scores.reference_set import ReferenceSet, read_text_lines
-from seqtool.files import RunDir, sha256_of, to_json, write_whole
+from seqtool.files import sha256_of, to_json, write_whole
+from seqtool.run_directory import RunDir
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from seqtool.config import Config, load_config
 from seqtool.cores import count_cores
 from seqtool.corpus.tokenizer.bpe import TokenizerPair
 from seqtool.errors import SeqtoolError, suggest
-from seqtool.files import RunDir
+from seqtool.run_directory import RunDir
 from seqtool.translation.engines.interface import Engine
 from seqtool.translation.export.record import is_current, read_record
 

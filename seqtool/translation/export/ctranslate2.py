@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from seqtool.config import Config, ModelConfig, load_config
 from seqtool.corpus.tokenizer.bpe import TokenizerPair
 from seqtool.errors import SeqtoolError, suggest
-from seqtool.files import RunDir, make_folder, sync_folder, to_json, write_whole
+from seqtool.files import make_folder, sync_folder, to_json, write_whole
+from seqtool.run_directory import RunDir
 from seqtool.translation.export.record import RECORD, make_record, read_record
 
 QUANTIZATIONS = ("int8", "int8_float32", "float16", "bfloat16", "float32")

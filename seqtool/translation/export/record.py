@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from seqtool.files import RunDir, sha256_of
+from seqtool.files import sha256_of
+from seqtool.run_directory import RunDir
 
 RECORD = "seqtool.json"
 FORMAT = 1
@@ -41,9 +42,3 @@ def is_current(run: RunDir, record: dict[str, Any]) -> bool:
     if record.get("weights_bytes") != facts.st_size:
         return False
     return record.get("weights_modified") == facts.st_mtime_ns or record.get("weights_sha256") == sha256_of(run.weights)
-
-
-def file_sums(run: RunDir) -> dict[str, str]:
-    """Return the checksums of a model's files."""
-    paths = (run.config, run.tokenizer, run.target_tokenizer, run.weights)
-    return {path.name: sha256_of(path) for path in paths if path.exists()}

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from seqtool.errors import SeqtoolError
-from seqtool.files import RunDir, sha256_of
+from seqtool.files import sha256_of
+from seqtool.run_directory import RunDir
 
 
 def join_logits(logits: Sequence[Tensor]) -> Tensor:

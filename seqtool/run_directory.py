@@ -1,0 +1,126 @@
+"""A run directory: the names in it, the files that make its model, and its manifest."""
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seqtool.errors import SeqtoolError
+from seqtool.files import sha256_of
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """The names inside a run directory."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.toml"
+
+    @property
+    def tokenizer(self) -> Path:
+        return self.path / "tokenizer.model"
+
+    @property
+    def target_tokenizer(self) -> Path:
+        """The target side's tokenizer; it exists only where the vocabularies are separate."""
+        return self.path / "tokenizer.target.model"
+
+    @property
+    def weights(self) -> Path:
+        return self.path / "model.safetensors"
+
+    @property
+    def manifest(self) -> Path:
+        return self.path / "manifest.json"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def valid_lines(self) -> Path:
+        """The validation set with the model's translations, as JSON Lines."""
+        return self.path / "valid.jsonl"
+
+    @property
+    def ctranslate2(self) -> Path:
+        return self.path / "ctranslate2"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def best(self) -> Path:
+        """The checkpoint with the best validation score."""
+        return self.checkpoints / "best"
+
+    @property
+    def prepared(self) -> Path:
+        return self.path / "prepared"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    @property
+    def model_files(self) -> list[Path]:
+        """The files that make the model, those of them that are there: a copy of these translates alike."""
+        files = (self.config, self.tokenizer, self.target_tokenizer, self.weights)
+        return [file for file in files if file.exists()]
+
+    def checksums(self) -> dict[str, str]:
+        """Return the checksum of each of the model's files by its name."""
+        return {file.name: sha256_of(file) for file in self.model_files}
+
+    def remove(self) -> None:
+        """Remove what a run left in the folder, and nothing else."""
+        for folder in (self.checkpoints, self.prepared, self.ctranslate2):
+            shutil.rmtree(folder, ignore_errors=True)
+        for file in (*self.model_files, self.manifest, self.metrics, self.valid_lines, self.report):
+            file.unlink(missing_ok=True)
+
+    def checkpoint_folders(self) -> list[Path]:
+        """Return the run's checkpoints that were written to their end, oldest first."""
+        folders = self.checkpoints.glob("step-*")
+        return sorted(path for path in folders if path.name.removeprefix("step-").isdecimal() and path.is_dir())
+
+    def require_model(self) -> "RunDir":
+        """Return self, or raise if this is not a folder that can translate."""
+        if not self.path.exists():
+            raise SeqtoolError(f"{self.path}: no such model folder; train one with 'seqtool train -o {self.path}'")
+        for needed in (self.config, self.tokenizer, self.weights):
+            if not needed.is_file():
+                raise SeqtoolError(
+                    f"{self.path}: not a trained model ({needed.name} is missing); give -m the -o folder of a training"
+                )
+        return self
+
+    def read_manifest(self) -> dict[str, Any]:
+        """Return the manifest, empty where there is none."""
+        try:
+            content = json.loads(self.manifest.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise SeqtoolError(f"{self.manifest}: cannot be read ({error}); restore it from a copy") from None
+        if not is_manifest(content):
+            raise SeqtoolError(f"{self.manifest}: not a manifest; restore it from a copy")
+        return content  # type: ignore[no-any-return]
+
+
+def is_manifest(content: Any) -> bool:
+    """Tell whether a value has the form of a manifest, as far as it is read."""
+    if not isinstance(content, dict):
+        return False
+    parts = all(isinstance(content.get(name, {}), dict) for name in ("files", "versions", "data", "model", "training"))
+    scores = content.get("scores", [])
+    return (
+        parts
+        and isinstance(scores, list)
+        and all(isinstance(score, dict) and isinstance(score.get("score"), int | float) for score in scores)
+    )
