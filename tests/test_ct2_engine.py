@@ -5,14 +5,17 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from tiny_run import make_lines, make_run
 
 from seqtool.errors import SeqtoolError
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.ct2_engine import CTranslate2Engine, batches
 from seqtool.translation.engines.interface import SearchOptions
+from seqtool.translation.engines.torch_engine import TorchEngine
 from seqtool.translation.export.ctranslate2 import export_ctranslate2
 from seqtool.translation.translator import Translator
 
@@ -196,6 +199,28 @@ def test_pairs_longer_than_its_table_are_scored_by_torch(run: RunDir) -> None:
         SeqtoolError, match=r"lines 2-3: longer than the 1,023 tokens that the ctranslate2 engine takes"
     ):
         Translator.load(run.path, engine="ctranslate2").score(sources, targets)
+
+
+@pytest.mark.skipif(ctranslate2.get_cuda_device_count() > 0, reason="there is a GPU")
+def test_auto_on_a_machine_with_mps_is_ctranslate2_on_the_cpu_and_torch_on_mps(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    asked: list[str] = []
+
+    def load(runs: list[RunDir], device: torch.device, **options: Any) -> Any:
+        asked.append(str(device))
+        return TorchEngine.__new__(TorchEngine)
+
+    monkeypatch.setattr(TorchEngine, "load", load)
+    translator = Translator.load(run.path)
+    assert (translator.engine.name, asked) == ("ctranslate2", [])
+    Translator.load(run.path, engine="torch")
+    Translator.load(run.path, device="mps")
+    assert asked == ["mps", "mps"]
+    with pytest.raises(SeqtoolError, match="ctranslate2 engine does not run on mps; give --device cpu"):
+        Translator.load(run.path, engine="ctranslate2", device="mps")
 
 
 @pytest.mark.skipif(ctranslate2.get_cuda_device_count() > 0, reason="there is a GPU")

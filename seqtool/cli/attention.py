@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seqtool.errors import SeqtoolError
+from seqtool.process import rank
 
 if TYPE_CHECKING:
     from seqtool.translation.results import Translation
@@ -45,7 +46,7 @@ def check_picture(out: Path | None, resume: bool) -> None:
 
 def draw_attention(model: Path, first: FirstTranslation, out: Path) -> None:
     """Write the map of the first translation as SVG, or print it as text on stderr where `out` is "-"."""
-    if os.environ.get("RANK", "0") != "0":
+    if rank() != 0:
         return  # of several processes the first has the first line
     if first.found is None:
         raise SeqtoolError(

@@ -1,6 +1,5 @@
 """seqtool train: the whole pipeline from a corpus to a model."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +16,7 @@ from seqtool.cli.options import (
 )
 from seqtool.config import config_to_toml, resolve_config
 from seqtool.errors import SeqtoolError
+from seqtool.process import rank
 
 
 def train(
@@ -102,7 +102,7 @@ def train(
         start_from=start_from,
         fresh=fresh,
     )
-    if os.environ.get("RANK", "0") == "0":
+    if rank() == 0:
         check_request(request)
     from seqtool.training.pipeline import train as run  # torch is loaded here
 

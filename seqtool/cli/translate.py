@@ -12,6 +12,7 @@ from seqtool.cli import translate_options as opt
 from seqtool.cli.options import ModelOption
 from seqtool.cli.streams import notify, quiet_if_closed
 from seqtool.errors import SeqtoolError
+from seqtool.process import rank
 
 if TYPE_CHECKING:
     from seqtool.cli.bar import ProgressBar
@@ -111,11 +112,12 @@ def run(
 ) -> None:
     """Send the input through the translator, to where it is wanted, and say what was odd about it."""
     from seqtool.files import is_stream
+    from seqtool.process import is_restarted
     from seqtool.translation.lines.output import FileSink, StreamSink
-    from seqtool.translation.lines.sharding import Shard, ShardedFile, is_restarted, refuse_other_parts
+    from seqtool.translation.lines.sharding import Shard, ShardedFile, refuse_other_parts
     from seqtool.translation.lines.stream import translate_blocks
 
-    shard = Shard.from_environment()
+    shard = Shard.current()
     try:
         if output is None or is_stream(output):
             with quiet_if_closed(), open_stream(output) as stream:
@@ -165,7 +167,7 @@ def check_files(input: Path | None, output: Path | None, resume: bool) -> None:
         raise SeqtoolError(f"{input}: is a folder; give -i the name of a file")
     if input is None and stat.S_ISDIR(os.fstat(sys.stdin.fileno()).st_mode):
         raise SeqtoolError("stdin is a folder; give -i FILE")
-    if Shard.from_environment() and any(path is None or is_stream(path) for path in (input, output)):
+    if Shard.current() and any(path is None or is_stream(path) for path in (input, output)):
         raise SeqtoolError("several processes cannot share stdin, stdout or a pipe; give -i FILE and --output FILE")
 
 
@@ -201,7 +203,7 @@ def note_compressed(blocks: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
 
 def make_bar(input: Path | None, output: Path | None) -> "ProgressBar | None":
     """Return a progress bar for a file where someone can see it; what a compressed one comes to is not known."""
-    if not sys.stderr.isatty() or os.environ.get("RANK", "0") != "0":
+    if not sys.stderr.isatty() or rank() != 0:
         return None
     if output is None and sys.stdout.isatty():
         return None  # the translations are what is seen there

@@ -1,7 +1,6 @@
 """The workers of a run: who they are, and the few things they do together. One process is a group of one."""
 
 import datetime
-import os
 import time
 import uuid
 from dataclasses import dataclass
@@ -13,8 +12,8 @@ from torch import Tensor
 from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
+from seqtool import process
 from seqtool.config import TrainConfig
-from seqtool.errors import SeqtoolError
 
 # Preparing a corpus is one worker's task, and the others wait for it: hours must not look like a failure.
 PATIENCE = datetime.timedelta(hours=24)
@@ -92,8 +91,7 @@ def buckets_of(tensors: list[Tensor]) -> list[list[Tensor]]:
 
 def join_workers(config: TrainConfig) -> Workers:
     """Join the group that torchrun started, or be a group of one."""
-    rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-    device = choose_device(config.device, int(os.environ.get("LOCAL_RANK", "0")))
+    rank, size, device = process.rank(), process.world_size(), process.choose_device(config.device)
     if size > 1 and not dist.is_initialized():
         if device.type == "cuda":
             torch.cuda.set_device(device)
@@ -122,13 +120,3 @@ def agree_on_name(store: Store, rank: int, size: int) -> str:
                 store.set(f"welcome/{store.get(f'here/{other}').decode()}", own)
             time.sleep(0.01)
     return own
-
-
-def choose_device(wanted: str, local_rank: int = 0) -> torch.device:
-    """Return the device to use; 'auto' takes a GPU where there is one."""
-    if wanted == "auto":
-        wanted = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if not available[wanted]:
-        raise SeqtoolError(f"there is no {wanted} device on this machine; use --device auto or cpu")
-    return torch.device(wanted, local_rank) if wanted == "cuda" else torch.device(wanted)

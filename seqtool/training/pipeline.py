@@ -12,6 +12,7 @@ from seqtool.errors import SeqtoolError
 from seqtool.files import locked, make_folder
 from seqtool.model.loading import put_weights, read_weights
 from seqtool.model.transformer import Transformer
+from seqtool.process import threads_per_process
 from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import is_disk_full
 from seqtool.training.data import TrainingData, open_data, prepare_data
@@ -27,7 +28,7 @@ from seqtool.training.finishing import (
 from seqtool.training.fitting import fit_batch_tokens
 from seqtool.training.interruption import Interruption
 from seqtool.training.progress import Progress
-from seqtool.training.settling import TrainRequest, choose_precision, choose_threads, write_config
+from seqtool.training.settling import TrainRequest, choose_precision, write_config
 from seqtool.training.trainer import Trainer
 from seqtool.training.validation import Validator
 
@@ -79,7 +80,7 @@ def build_trainer(
 ) -> tuple[Trainer, Validator | None]:
     """Make the model and its trainer, at the newest checkpoint or at the start."""
     config = data.config
-    threads = choose_threads(config.train.threads)
+    threads = config.train.threads or threads_per_process()
     torch.set_num_threads(threads)
     torch.set_float32_matmul_precision("high" if workers.device.type == "cuda" else "highest")
     precision = choose_precision(config.train.precision, workers.device.type)

@@ -1,7 +1,6 @@
 """Settles a run's configuration before it starts or continues: what auto picked, and what changed since last time."""
 
 import dataclasses
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +8,11 @@ from typing import Any
 
 from seqtool.config import Config, config_to_toml, load_config, resolve_config
 from seqtool.config.resolve import parse_overrides, read_toml
-from seqtool.cores import count_cores
 from seqtool.corpus.reading.corpus import Corpus
 from seqtool.errors import SeqtoolError
 from seqtool.files import sha256_of, to_json, write_whole
+from seqtool.process import is_restarted
 from seqtool.run_directory import RunDir
-from seqtool.translation.lines.sharding import is_restarted
 
 # What may change from one session of a run to the next: budgets, and what has no influence on the weights.
 FREE = {
@@ -119,10 +117,3 @@ def choose_precision(wanted: str, device_type: str) -> str:
     if device_type != "cuda":
         return "float32"
     return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
-
-
-def choose_threads(wanted: int) -> int:
-    """Return the number of CPU threads to use; several workers on one machine share its cores."""
-    if wanted:
-        return wanted
-    return max(1, count_cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))

@@ -14,13 +14,13 @@ import torch
 from torch import Tensor, nn
 
 from seqtool.config import TrainConfig
-from seqtool.cores import quick_turns
 from seqtool.corpus.batches.batches import Batch
 from seqtool.corpus.tokenizer.bpe import PAD
 from seqtool.errors import SeqtoolError
 from seqtool.model.dropout import drawing_from
 from seqtool.model.oom import is_out_of_memory
 from seqtool.model.transformer import Transformer
+from seqtool.process import quick_turns
 from seqtool.training.distributed import Workers
 from seqtool.training.loss import consistent_cross_entropy, smoothed_cross_entropy
 from seqtool.training.optimizer import Updater

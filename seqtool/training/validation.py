@@ -15,8 +15,8 @@ from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD, TokenizerPair
 from seqtool.evaluation.scores.metrics import MetricScore, score_bleu_chrf
 from seqtool.model.loading import weights_of
 from seqtool.model.transformer import Transformer
+from seqtool.process import threads_per_process
 from seqtool.training.loss import smoothed_cross_entropy
-from seqtool.training.settling import choose_threads
 from seqtool.translation.engines.torch_engine import TorchEngine
 from seqtool.translation.translator import Translator
 
@@ -52,7 +52,7 @@ class Validator:
         self.model = Transformer(config.model, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
         self.model.to(device).eval()
         self._weights = weights_of(self.model)
-        threads = choose_threads(config.decode.threads or config.train.threads)
+        threads = config.decode.threads or config.train.threads or threads_per_process()
         engine = TorchEngine([self.model], device, batch_tokens=config.decode.batch_tokens, threads=threads)
         self._translator = Translator.with_config(config, tokenizers, engine)
         src = tokenizers.source.encode_batch([clean_text(pair[0]) for pair in pairs])

@@ -17,7 +17,6 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from seqtool import __version__
-from seqtool.cores import count_cores
 from seqtool.corpus.cleaning.hashing import hash_pairs
 from seqtool.corpus.cleaning.measuring import measure_pairs
 from seqtool.corpus.cleaning.rules import (
@@ -37,6 +36,7 @@ from seqtool.corpus.reading.blocks import PairBlock, count_pairs, read_blocks
 from seqtool.corpus.tokenizer.bpe import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.files import locked, make_folder, open_whole, sync_folder, to_json, write_whole
+from seqtool.process import count_cores
 
 SMALL = 50_000  # pairs; starting worker processes would take longer than they save
 OVERLAP = ALL_RULES.index("overlap")

@@ -1,20 +1,22 @@
-"""Chooses the engine for a run directory: ctranslate2 where it is at hand and up to date, torch for all else."""
+"""Chooses the engine for a run directory: ctranslate2 where it is at hand and up to date, torch for all else.
 
-import os
+The engine is chosen before the device. With the device 'auto', torch computes where training would: on cuda, else mps,
+else the CPU; ctranslate2, which cannot use mps, on cuda, else the CPU.
+"""
+
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from seqtool.config import Config, load_config
-from seqtool.cores import count_cores
 from seqtool.corpus.tokenizer.bpe import TokenizerPair
 from seqtool.errors import SeqtoolError, suggest
+from seqtool.process import choose_device, parse_device, threads_per_process
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.interface import Engine
 from seqtool.translation.export.record import is_current, read_record
 
 ENGINES = ("auto", "torch", "ctranslate2")
-DEVICES = ("auto", "cpu", "cuda", "mps")
 FLOATS = ("float32", "bfloat16", "float16")
 COMPUTE_TYPES = ("default", "auto", *FLOATS, "int8", *(f"int8_{name}" for name in FLOATS), "int16")
 
@@ -54,7 +56,7 @@ def load_parts(
         from seqtool.translation.engines.torch_engine import TorchEngine
 
         return TorchEngine.load(
-            runs, torch_device(device), compute_type=compute_type, compile=compile, batch_tokens=size, threads=threads
+            runs, choose_device(device), compute_type=compute_type, compile=compile, batch_tokens=size, threads=threads
         )
 
     if compile and engine == "ctranslate2":
@@ -93,9 +95,7 @@ def check_names(engine: str, device: str, compute_type: str) -> None:
     """Raise where there is no such engine, device or type of numbers anywhere."""
     if engine not in ENGINES:
         raise SeqtoolError(f"there is no engine '{engine}'{suggest(engine, ENGINES)}")
-    kind, colon, index = device.partition(":")
-    if kind not in DEVICES or (colon and not (kind == "cuda" and index.isdecimal())):
-        raise SeqtoolError(f"there is no device '{device}'{suggest(device, (*DEVICES, 'cuda:0'))}")
+    parse_device(device)
     if compute_type not in COMPUTE_TYPES:
         raise SeqtoolError(f"there is no compute type '{compute_type}'{suggest(compute_type, COMPUTE_TYPES)}")
 
@@ -139,28 +139,3 @@ def why_not_ctranslate2(runs: list[RunDir], device: str, compute_type: str) -> s
             f"make it again with 'seqtool export -m {run.path} --to ctranslate2'"
         )
     return why_not_here(device, compute_type)
-
-
-def torch_device(device: str) -> str:
-    """Return the torch device that a user's word stands for; each process of torchrun takes its own GPU."""
-    import torch
-
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device == "mps" and not torch.backends.mps.is_available():
-        raise SeqtoolError("there is no MPS device here; give --device cpu")
-    if not device.startswith("cuda"):
-        return device
-    n_gpus = torch.cuda.device_count()
-    if device == "cuda" and n_gpus and "LOCAL_RANK" in os.environ:
-        device = f"cuda:{os.environ['LOCAL_RANK']}"
-    if int(device.partition(":")[2] or 0) >= n_gpus:
-        name = "CUDA device" if device == "cuda" else f"device {device}"
-        raise SeqtoolError(f"there is no {name} here; give --device cpu, or start no more processes than GPUs")
-    return device
-
-
-def threads_per_process() -> int:
-    """Return 0 (all cores), or this process's share of them where torchrun started several."""
-    n_local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    return max(1, count_cores() // n_local) if n_local > 1 else 0

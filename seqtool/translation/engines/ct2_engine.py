@@ -13,7 +13,6 @@ the probability of what is forbidden among the rest, and looks at fewer ends rig
 """
 
 import math
-import os
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,9 +22,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from seqtool.cores import count_cores
 from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD, TokenizerPair
 from seqtool.errors import SeqtoolError
+from seqtool.process import count_cores, local_rank, parse_device
 from seqtool.translation.engines.interface import Progress, SearchOptions, TokenHypothesis
 from seqtool.translation.search.penalties import length_penalty
 
@@ -76,15 +75,25 @@ def why_not_here(device: str, compute_type: str) -> str | None:
         return (
             f"ctranslate2 cannot be loaded ({error}); install it again with: pip install --force-reinstall ctranslate2"
         )
-    kind, _, index = device.partition(":")
-    kind = ("cuda" if n_gpus else "cpu") if kind == "auto" else kind
-    if kind == "cuda" and int(index or os.environ.get("LOCAL_RANK", "0")) >= n_gpus:
-        name = f"device {device}" if index else "CUDA device for each process" if n_gpus else "CUDA device"
+    kind, number = choose_place(device)
+    if kind == "cuda" and number >= n_gpus:
+        name = f"device {device}" if ":" in device else "CUDA device for each process" if n_gpus else "CUDA device"
         return f"ctranslate2 finds no {name} here; give --device cpu" + (" or start fewer" if n_gpus else "")
     known = sorted(ctranslate2.get_supported_compute_types(kind))
     if compute_type not in ("default", "auto", *known):
         return f"ctranslate2 has no --compute-type {compute_type} on this {kind}; it has {', '.join(known)}"
     return None
+
+
+def choose_place(device: str) -> tuple[str, int]:
+    """Return the kind and the number of the device that ctranslate2 is to use; it can use no mps, so auto never is."""
+    with without_torch():
+        import ctranslate2
+
+    kind, number = parse_device(device)
+    if kind == "auto":
+        kind = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
+    return kind, local_rank() if kind == "cuda" and number is None else number or 0
 
 
 class CTranslate2Engine:
@@ -108,15 +117,13 @@ class CTranslate2Engine:
         with without_torch():
             import ctranslate2
 
-        if device == "auto":
-            device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
-        kind, _, index = device.partition(":")
+        kind, number = choose_place(device)
         self.workers = (threads or count_cores()) if kind == "cpu" else 1
         try:
             self._model = ctranslate2.Translator(
                 str(folder),
                 device=kind,
-                device_index=int(index or os.environ.get("LOCAL_RANK", "0")) if kind == "cuda" else 0,
+                device_index=number,
                 compute_type=compute_type,
                 inter_threads=self.workers,
                 intra_threads=1,

@@ -16,7 +16,6 @@ from typing import NamedTuple, TypeVar, cast
 import torch
 from torch import Tensor, nn
 
-from seqtool.cores import count_cores, quick_turns
 from seqtool.corpus.tokenizer.bpe import BOS, EOS
 from seqtool.errors import SeqtoolError
 from seqtool.model.interface import Seq2Seq
@@ -24,6 +23,7 @@ from seqtool.model.layers import DecoderLayer
 from seqtool.model.loading import load_model
 from seqtool.model.oom import is_out_of_memory
 from seqtool.model.transformer import Transformer
+from seqtool.process import count_cores, quick_turns
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.batching import MIN_ROWS, pad_rows, padded_length, plan_batches
 from seqtool.translation.engines.interface import Progress, SearchOptions, TokenHypothesis

@@ -6,12 +6,12 @@ writes a new word into a file that all can see, and takes a part only when that 
 """
 
 import glob
-import os
 import secrets
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from seqtool import process
 from seqtool.errors import SeqtoolError
 from seqtool.files import make_folder, open_whole, write_whole
 from seqtool.translation.lines.output import FRAME, FileSink
@@ -27,22 +27,13 @@ class Shard:
     world: int
 
     @classmethod
-    def from_environment(cls) -> "Shard | None":
-        """Return what torchrun says; None where there is only one process."""
-        try:
-            rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        except (KeyError, ValueError):
-            return None
-        return cls(rank, world) if world > 1 else None
+    def current(cls) -> "Shard | None":
+        """Return the one of this process; None if it is the only process."""
+        return cls(process.rank(), process.world_size()) if process.world_size() > 1 else None
 
     def is_mine(self, index: int) -> bool:
         """Tell whether this process translates a block."""
         return index % self.world == self.rank
-
-
-def is_restarted() -> bool:
-    """Tell whether torchrun has started this group of processes again after one of them died."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
 def refuse_other_parts(path: Path, n_processes: int) -> None:
