@@ -30,7 +30,8 @@ from sentencepiece import SentencePieceProcessor
 from seqtool.config import TokenizerConfig
 from seqtool.corpus.batches.batches import BatchPlan, make_batch
 from seqtool.corpus.preparing.prepared import PreparedCorpus
-from seqtool.corpus.tokenizer.bpe import train_tokenizer
+from seqtool.corpus.tokenizer.bpe import SPECIAL
+from seqtool.corpus.tokenizer.registry import train_tokenizer
 
 ROOT = Path(__file__).parents[1]
 WORD_FORMS, COMMON = 300_000, 6_000
@@ -186,7 +187,7 @@ def measure_start(folder: Path) -> dict[str, object]:
         began = time.monotonic()
         corpus = PreparedCorpus.open(folder)
         plan = BatchPlan(corpus.src_lengths, corpus.tgt_lengths, 4096, 1, corpus.parts).epoch(epoch)
-        batch = make_batch(corpus, plan, epoch, int(part * len(plan)))
+        batch = make_batch(corpus, plan, (SPECIAL, SPECIAL), epoch, int(part * len(plan)))
         found[f"{name}_seconds"] = round(time.monotonic() - began, 2)
         print(f"  {name}: {found[f'{name}_seconds']} s for a batch of {len(batch)} of {len(corpus):,} pairs")
     return found

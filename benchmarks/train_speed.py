@@ -19,11 +19,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqtool.config import ModelConfig, TrainConfig
+from seqtool.config import TrainConfig, TransformerConfig
 from seqtool.corpus.batches.batches import Batch, BatchPlan, make_batch
 from seqtool.corpus.preparing.token_array import TokenArray
-from seqtool.corpus.tokenizer.bpe import PAD
-from seqtool.model.counting import count_training_flops
+from seqtool.corpus.tokenizer.bpe import SPECIAL
+from seqtool.corpus.tokenizer.interface import Vocabularies, Vocabulary
+from seqtool.model.kinds import count_training_flops
 from seqtool.model.positions import sinusoids
 from seqtool.model.transformer import Transformer
 from seqtool.training.distributed import Workers
@@ -68,7 +69,7 @@ class PlainModel(nn.Module):
 
     def __init__(self, size: Size) -> None:
         super().__init__()
-        self.tokens = nn.Embedding(size.vocab, size.d_model, padding_idx=PAD)
+        self.tokens = nn.Embedding(size.vocab, size.d_model, padding_idx=SPECIAL.pad)
         nn.init.normal_(self.tokens.weight, std=size.d_model**-0.5)
         self.register_buffer("positions", sinusoids(torch.arange(512), size.d_model))
         self.drop = nn.Dropout(DROPOUT)
@@ -88,9 +89,9 @@ class PlainModel(nn.Module):
             self.embed(src),
             self.embed(tgt_in),
             tgt_mask=look_back,
-            src_key_padding_mask=src == PAD,
-            tgt_key_padding_mask=tgt_in == PAD,
-            memory_key_padding_mask=src == PAD,
+            src_key_padding_mask=src == SPECIAL.pad,
+            tgt_key_padding_mask=tgt_in == SPECIAL.pad,
+            memory_key_padding_mask=src == SPECIAL.pad,
             tgt_is_causal=True,
         )
         return self.output(states)
@@ -106,7 +107,9 @@ def plain_stepper(size: Size) -> Callable[[Batch], None]:
         src, tgt_in, tgt_out = (torch.from_numpy(a) for a in (batch.src, batch.tgt_in, batch.tgt_out))
         optimizer.zero_grad()
         logits = model(src, tgt_in)
-        loss = F.cross_entropy(logits.flatten(0, 1), tgt_out.flatten(), ignore_index=PAD, label_smoothing=SMOOTHING)
+        loss = F.cross_entropy(
+            logits.flatten(0, 1), tgt_out.flatten(), ignore_index=SPECIAL.pad, label_smoothing=SMOOTHING
+        )
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -114,10 +117,10 @@ def plain_stepper(size: Size) -> Callable[[Batch], None]:
     return step
 
 
-def seqtool_stepper(size: Size, threads: int) -> tuple[Callable[[Batch], None], ModelConfig]:
+def seqtool_stepper(size: Size, threads: int) -> tuple[Callable[[Batch], None], TransformerConfig]:
     """Return one step of seqtool's own training, exactly as the trainer does it."""
     torch.manual_seed(1)
-    config = ModelConfig(
+    config = TransformerConfig(
         d_model=size.d_model,
         d_ff=size.d_ff,
         n_heads=size.heads,
@@ -127,7 +130,8 @@ def seqtool_stepper(size: Size, threads: int) -> tuple[Callable[[Batch], None], 
         attention_dropout=0.0,
     )
     train = TrainConfig(batch_tokens=BATCH_TOKENS, label_smoothing=SMOOTHING, lr=1e-3)
-    model = Transformer(config, size.vocab, size.vocab).train()
+    side = Vocabulary(size.vocab, SPECIAL)
+    model = Transformer(config, Vocabularies(side, side)).train()
     workers = Workers(0, 1, torch.device("cpu"))
     maker = GradientMaker(LossOf(model, train), train, workers, "float32", threads)
     updater = Updater(model, train, "float32")
@@ -145,7 +149,7 @@ def endless(pairs: Pairs) -> Iterator[Batch]:
     while True:
         epoch_plan = plan.epoch(epoch)
         for index in range(len(epoch_plan)):
-            yield make_batch(pairs, epoch_plan, epoch, index)
+            yield make_batch(pairs, epoch_plan, (SPECIAL, SPECIAL), epoch, index)
         epoch += 1
 
 
@@ -172,12 +176,12 @@ def matmul_peak(seconds: float = 3.0) -> float:
     return best
 
 
-def flops_of(config: ModelConfig, vocab: int, batches: list[Batch], done: int) -> float:
+def flops_of(config: TransformerConfig, vocab: int, batches: list[Batch], done: int) -> float:
     """Return the operations of the matrix products of the first `done` batches, padding not counted."""
     total = 0
     for i in range(done):
         batch = batches[i % len(batches)]
-        src, tgt = (batch.src != PAD).sum(1), (batch.tgt_out != PAD).sum(1)
+        src, tgt = (batch.src != SPECIAL.pad).sum(1), (batch.tgt_out != SPECIAL.pad).sum(1)
         for s, t in zip(src.tolist(), tgt.tolist(), strict=True):
             total += count_training_flops(config, vocab, s, t)
     return total

@@ -240,13 +240,13 @@ def compare(model: Path, source: Path, args: argparse.Namespace, folder: Path) -
 
 def read_size(task: dict[str, Any]) -> dict[str, int]:
     from seqtool.config import load_config
-    from seqtool.corpus.tokenizer.bpe import TokenizerPair
+    from seqtool.corpus.tokenizer.registry import load_pair
     from seqtool.run_directory import RunDir
 
     run = RunDir(Path(task["model"]))
     config = load_config(run.config).model
     names = ("d_model", "d_ff", "n_heads", "encoder_layers", "decoder_layers")
-    return {**{name: getattr(config, name) for name in names}, "vocab": TokenizerPair.load(run).target.vocab_size}
+    return {**{name: getattr(config, name) for name in names}, "vocab": load_pair(run).target.vocab_size}
 
 
 def show(contestants: list[Contestant], n_lines: int) -> None:

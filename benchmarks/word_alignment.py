@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from seqtool.corpus.tokenizer.bpe import SPACE
+from seqtool.corpus.tokenizer.interface import SPACE
 from seqtool.evaluation.report.attention_reading import AttentionMap
 
 Floats = NDArray[np.float32]

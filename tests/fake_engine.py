@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seqtool.config import TokenizerConfig
-from seqtool.corpus.tokenizer.bpe import Tokenizer, TokenizerPair, train_tokenizer
+from seqtool.corpus.tokenizer.interface import Tokenizer, TokenizerPair
+from seqtool.corpus.tokenizer.registry import load_tokenizer, train_tokenizer
 from seqtool.translation.engines.interface import Progress, SearchOptions, TokenHypothesis
 
 TEXTS = ["A man walks in the park.", "Zwei Hunde spielen im Schnee!", "Who is she? She waves, and laughs."]
@@ -73,5 +74,5 @@ def make_tokenizers(folder: Path) -> TokenizerPair:
     """Train a small tokenizer for both sides."""
     path = folder / "tokenizer.model"
     train_tokenizer(TEXTS, TokenizerConfig(vocab_size=320), path)
-    tokenizer = Tokenizer.load(path)
+    tokenizer = load_tokenizer(path)
     return TokenizerPair(tokenizer, tokenizer)

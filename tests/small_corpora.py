@@ -6,7 +6,8 @@ from pathlib import Path
 from seqtool.config.sections import CleanConfig, DataConfig, TokenizerConfig
 from seqtool.corpus.preparing.prepared import PreparedCorpus, PrepareRequest
 from seqtool.corpus.reading.corpus import Corpus, parse_corpus
-from seqtool.corpus.tokenizer.bpe import Tokenizer, TokenizerPair, train_tokenizer
+from seqtool.corpus.tokenizer.interface import TokenizerPair
+from seqtool.corpus.tokenizer.registry import load_tokenizer, train_tokenizer
 
 TOKENIZER = TokenizerConfig(vocab_size=400)
 NAMES = ["Anna", "Boris", "Clara", "Dora", "Emil", "Frida", "Gustav", "Hanna"]
@@ -48,5 +49,5 @@ def make_tokenizers(folder: Path) -> TokenizerPair:
     """A joint tokenizer for these pairs."""
     path = folder / "t.model"
     train_tokenizer([text for pair in make_pairs(300) for text in pair], TOKENIZER, path)
-    tokenizer = Tokenizer.load(path)
+    tokenizer = load_tokenizer(path)
     return TokenizerPair(tokenizer, tokenizer)

@@ -6,8 +6,10 @@ import random
 from pathlib import Path
 from typing import Any
 
-from seqtool.config import Config, DecodeConfig, ModelConfig, TokenizerConfig, config_to_toml
-from seqtool.corpus.tokenizer.bpe import Tokenizer, train_tokenizer
+from special_ids import vocabularies
+
+from seqtool.config import Config, DecodeConfig, TokenizerConfig, TransformerConfig, config_to_toml
+from seqtool.corpus.tokenizer.registry import load_tokenizer, train_tokenizer
 from seqtool.files import to_json
 from seqtool.run_directory import RunDir
 
@@ -38,7 +40,7 @@ def make_pairs(n_pairs: int, seed: int = 3) -> list[tuple[str, str]]:
 
 def make_config() -> Config:
     return Config(
-        model=ModelConfig(d_model=32, d_ff=64, n_heads=4, encoder_layers=2, decoder_layers=3),
+        model=TransformerConfig(d_model=32, d_ff=64, n_heads=4, encoder_layers=2, decoder_layers=3),
         tokenizer=TokenizerConfig(vocab_size=400),
         decode=DecodeConfig(beam=2),
     )
@@ -98,9 +100,9 @@ def make_run(path: Path, finished: bool = True) -> RunDir:
     run.metrics.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     if not finished:
         return run
-    size = Tokenizer.load(run.tokenizer).vocab_size
+    size = load_tokenizer(run.tokenizer).vocab_size
     torch.manual_seed(1)
-    model = Transformer(config.model, size, size)
+    model = Transformer(config.model, vocabularies(size))
     save_weights(weights_of(model), run.weights)
     translated = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in make_translated())
     run.valid_lines.write_text(translated, encoding="utf-8")

@@ -9,9 +9,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 import torch
+from special_ids import BOS, EOS, PAD, vocabularies
 from torch import Tensor
 
-from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD
 from seqtool.model.interface import Memory
 from seqtool.translation.engines.interface import SearchOptions
 
@@ -44,6 +44,10 @@ class TableModel:
         generator = torch.Generator().manual_seed(seed)
         self.table = torch.randn(size, vocab, generator=generator) * spread
         self.table[:, EOS] += end_bias
+        self.vocabularies = vocabularies(vocab)
+
+    has_attention = True
+    position_limit = 0
 
     def to(self, device: str) -> "TableModel":
         self.table = self.table.to(device)
@@ -58,9 +62,7 @@ class TableModel:
     def start_cache(self, memory: Memory) -> TableCache:
         return TableCache(memory.states[:, 0, 0])
 
-    def decode(
-        self, tgt: Tensor, memory: Memory, cache: TableCache | None = None, attention: list[Tensor] | None = None
-    ) -> Tensor:
+    def decode(self, tgt: Tensor, memory: Memory, cache: TableCache | None = None) -> Tensor:
         code = cache.rows if cache is not None else memory.states[:, 0, 0]
         logits = []
         for column in tgt.unbind(1):
@@ -69,10 +71,11 @@ class TableModel:
         if cache is not None:
             cache.rows = code
             cache.length += tgt.shape[1]
-        if attention is not None:
-            weights = memory.mask[:, None, None, :].float().expand(-1, 1, tgt.shape[1], -1)
-            attention.append(weights / weights.sum(-1, keepdim=True))
         return torch.stack(logits, dim=1)
+
+    def attention_weights(self, src: Tensor, tgt_in: Tensor) -> list[Tensor]:
+        weights = (src != PAD)[:, None, None, :].float().expand(-1, 1, tgt_in.shape[1], -1)
+        return [weights / weights.sum(-1, keepdim=True)]
 
 
 def log_prob(model: TableModel, source: Sequence[int], target: Sequence[int]) -> float:

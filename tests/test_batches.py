@@ -15,13 +15,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from special_ids import BOS, BOTH, EOS, PAD
 
 from seqtool.config.sections import TokenizerConfig
 from seqtool.corpus.batches.batches import Batch, BatchPlan, Part, iterate_batches, make_batch
 from seqtool.corpus.batches.bpe_dropout import BpeDropout, MergeTable
 from seqtool.corpus.batches.prefetch import Prefetched
 from seqtool.corpus.preparing.token_array import TokenArray
-from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD, Tokenizer, TokenizerPair, train_tokenizer
+from seqtool.corpus.tokenizer.interface import Tokenizer, TokenizerPair
+from seqtool.corpus.tokenizer.registry import load_tokenizer, train_tokenizer
 from seqtool.errors import SeqtoolError
 
 DEMO = Path(__file__).parents[1] / "data"
@@ -83,11 +85,11 @@ def test_the_global_batches_are_the_same_for_any_number_of_workers(
     corpus = make_corpus(lengths)
     n_batches = len(make_plan(corpus, batch_tokens, seed).epoch(0)) + 2
     alone = list(
-        itertools.islice(iterate_batches(corpus, make_plan(corpus, batch_tokens, seed), prefetch=0), n_batches)
+        itertools.islice(iterate_batches(corpus, make_plan(corpus, batch_tokens, seed), BOTH, prefetch=0), n_batches)
     )
     for rank in range(n_workers):
         plan = make_plan(corpus, batch_tokens, seed)
-        mine = iterate_batches(corpus, plan, rank=rank, n_workers=n_workers, prefetch=0)
+        mine = iterate_batches(corpus, plan, BOTH, rank=rank, n_workers=n_workers, prefetch=0)
         for whole, part in zip(alone, mine, strict=False):
             assert part.pairs.tolist() == whole.pairs[rank::n_workers].tolist()
             assert (part.n_src_tokens, part.n_tgt_tokens) == (whole.n_src_tokens, whole.n_tgt_tokens)
@@ -100,9 +102,11 @@ def test_the_global_batches_are_the_same_for_any_number_of_workers(
 @given(st.integers(1, 60), st.integers(12, 100), st.integers(0, 40), st.sampled_from([0, 3]))
 def test_seeking_equals_iterating(n_pairs: int, batch_tokens: int, n_skipped: int, prefetch: int) -> None:
     corpus = varied_corpus(n_pairs)
-    whole = iterate_batches(corpus, make_plan(corpus, batch_tokens), prefetch=0)
+    whole = iterate_batches(corpus, make_plan(corpus, batch_tokens), BOTH, prefetch=0)
     place = next(itertools.islice(whole, n_skipped, None))
-    sought = iterate_batches(corpus, make_plan(corpus, batch_tokens), (place.epoch, place.index), prefetch=prefetch)
+    sought = iterate_batches(
+        corpus, make_plan(corpus, batch_tokens), BOTH, (place.epoch, place.index), prefetch=prefetch
+    )
     assert same(next(sought), place)
     for expected, found in zip(itertools.islice(whole, 5), sought, strict=False):
         assert same(expected, found)
@@ -112,13 +116,13 @@ def test_seeking_equals_iterating(n_pairs: int, batch_tokens: int, n_skipped: in
 def test_a_start_behind_the_last_batch_of_an_epoch_is_the_next_epoch() -> None:
     corpus = varied_corpus(30)
     plan = make_plan(corpus)
-    batch = next(iterate_batches(corpus, plan, (2, len(plan.epoch(2))), prefetch=0))
+    batch = next(iterate_batches(corpus, plan, BOTH, (2, len(plan.epoch(2))), prefetch=0))
     assert (batch.epoch, batch.index) == (3, 0)
 
 
 def test_rows_have_their_begin_and_end_and_padding() -> None:
     corpus = make_corpus([(2, 3), (1, 1)])
-    batch = make_batch(corpus, make_plan(corpus, 1000).epoch(0), 0, 0)
+    batch = make_batch(corpus, make_plan(corpus, 1000).epoch(0), BOTH, 0, 0)
     by_pair = dict(zip(batch.pairs.tolist(), range(2), strict=True))
     a, b = by_pair[0], by_pair[1]
     assert batch.src[a].tolist() == [4, 5, EOS]
@@ -133,7 +137,7 @@ def test_rows_have_their_begin_and_end_and_padding() -> None:
 
 def test_a_worker_without_rows_gets_a_well_formed_batch() -> None:
     corpus = make_corpus([(2, 3)])
-    batch = make_batch(corpus, make_plan(corpus).epoch(0), 0, 0, rank=5, n_workers=8)
+    batch = make_batch(corpus, make_plan(corpus).epoch(0), BOTH, 0, 0, rank=5, n_workers=8)
     for one in (batch, batch.turned()):
         assert len(one) == 0
         assert one.src.shape == one.tgt_in.shape == one.tgt_out.shape == (0, 1)
@@ -149,8 +153,8 @@ def test_a_turned_batch_is_the_batch_of_the_corpus_turned_round(
     turned = Arrays(corpus.target, corpus.source)
     epoch = make_plan(corpus, batch_tokens).epoch(0)
     for index, rank in itertools.product(range(len(epoch)), range(n_workers)):
-        batch = make_batch(corpus, epoch, 0, index, rank, n_workers)
-        assert same(batch.turned(), make_batch(turned, epoch, 0, index, rank, n_workers))
+        batch = make_batch(corpus, epoch, BOTH, 0, index, rank, n_workers)
+        assert same(batch.turned(), make_batch(turned, epoch, BOTH, 0, index, rank, n_workers))
         assert same(batch.turned().turned(), batch)
 
 
@@ -217,12 +221,12 @@ def test_batches_are_at_least_95_percent_tokens(tmp_path: Path, corpus: str) -> 
         files = [(MULTI30K / f"train.{side}.gz").read_bytes() for side in ("en", "de")]
         texts = [gzip.decompress(file).decode().split("\n")[:-1] for file in files]
     train_tokenizer(texts[0] + texts[1], TokenizerConfig(), tmp_path / "t.model")
-    tokenizer = Tokenizer.load(tmp_path / "t.model")
+    tokenizer = load_tokenizer(tmp_path / "t.model")
     arrays = Arrays(*(TokenArray.from_rows(tokenizer.encode_batch(side)) for side in texts))
     plan = make_plan(arrays, 4096).epoch(0)
     real = total = 0
     for index in range(len(plan)):
-        batch = make_batch(arrays, plan, 0, index)
+        batch = make_batch(arrays, plan, BOTH, 0, index)
         for side in (batch.src, batch.tgt_out):
             real += int((side != PAD).sum())
             total += side.size
@@ -283,7 +287,7 @@ SENTENCES = [
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
     path = tmp_path_factory.mktemp("tokenizer") / "t.model"
     train_tokenizer(SENTENCES[:3] * 4, TokenizerConfig(vocab_size=420, user_symbols=("<de>",)), path)
-    return Tokenizer.load(path)
+    return load_tokenizer(path)
 
 
 def text_corpus(tokenizer: Tokenizer) -> Arrays:
@@ -305,8 +309,8 @@ def test_dropout_changes_segmentations_but_not_the_text(tokenizer: Tokenizer) ->
     epoch = plan.epoch(0)
     seen = Counter()
     for index in range(len(epoch)):
-        plain = make_batch(corpus, epoch, 0, index)
-        varied = make_batch(corpus, epoch, 0, index, dropout=dropout)
+        plain = make_batch(corpus, epoch, BOTH, 0, index)
+        varied = make_batch(corpus, epoch, BOTH, 0, index, dropout=dropout)
         assert varied.pairs.tolist() == plain.pairs.tolist()
         for a, b in ((plain.src, varied.src), (plain.tgt_out, varied.tgt_out)):
             assert [tokenizer.decode(row) for row in a] == [tokenizer.decode(row) for row in b]
@@ -318,14 +322,16 @@ def test_dropout_changes_segmentations_but_not_the_text(tokenizer: Tokenizer) ->
 def test_dropout_depends_on_seed_epoch_and_batch_alone(tokenizer: Tokenizer) -> None:
     corpus = text_corpus(tokenizer)
     pair = TokenizerPair(tokenizer, tokenizer)
-    first = itertools.islice(iterate_batches(corpus, make_plan(corpus, 200), dropout=BpeDropout.of(pair, 0.2, 1)), 20)
+    first = itertools.islice(
+        iterate_batches(corpus, make_plan(corpus, 200), BOTH, dropout=BpeDropout.of(pair, 0.2, 1)), 20
+    )
     for expected in list(first)[::-1]:
         fresh = BpeDropout.of(pair, 0.2, 1)
         start = (expected.epoch, expected.index)
-        sought = next(iterate_batches(corpus, make_plan(corpus, 200), start, prefetch=0, dropout=fresh))
+        sought = next(iterate_batches(corpus, make_plan(corpus, 200), BOTH, start, prefetch=0, dropout=fresh))
         assert same(sought, expected)
         mine = next(
-            iterate_batches(corpus, make_plan(corpus, 200), start, rank=1, n_workers=2, prefetch=0, dropout=fresh)
+            iterate_batches(corpus, make_plan(corpus, 200), BOTH, start, rank=1, n_workers=2, prefetch=0, dropout=fresh)
         )
         assert mine.n_tgt_tokens == expected.n_tgt_tokens
         assert mine.src.tolist() == expected.src[1::2, : mine.src.shape[1]].tolist()
@@ -335,9 +341,9 @@ def test_a_row_that_would_get_too_long_stays_as_it_is(tokenizer: Tokenizer) -> N
     corpus, pair = text_corpus(tokenizer), TokenizerPair(tokenizer, tokenizer)
     longest = max(len(tokenizer.encode(sentence)) for sentence in SENTENCES)
     epoch = make_plan(corpus, 10_000).epoch(0)
-    plain = make_batch(corpus, epoch, 0, 0)
+    plain = make_batch(corpus, epoch, BOTH, 0, 0)
     batches = [
-        make_batch(corpus, epoch, 0, 0, dropout=BpeDropout.of(pair, 0.9, 1, limit)) for limit in (longest, 2**31)
+        make_batch(corpus, epoch, BOTH, 0, 0, dropout=BpeDropout.of(pair, 0.9, 1, limit)) for limit in (longest, 2**31)
     ]
     lengths = [(batch.tgt_out != PAD).sum(1) - 1 for batch in batches]  # without the end symbol
     assert lengths[1].max() > longest >= lengths[0].max()
@@ -353,7 +359,7 @@ def test_more_dropout_gives_more_tokens(tokenizer: Tokenizer) -> None:
     assert BpeDropout.of(pair, 0.0, 1) is None
     epoch = make_plan(corpus, 10_000).epoch(0)
     counts = [
-        make_batch(corpus, epoch, 0, 0, dropout=BpeDropout.of(pair, probability, 1)).n_tgt_tokens
+        make_batch(corpus, epoch, BOTH, 0, 0, dropout=BpeDropout.of(pair, probability, 1)).n_tgt_tokens
         for probability in (0.0, 0.1, 0.4, 0.9)
     ]
     assert counts == sorted(counts)

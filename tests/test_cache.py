@@ -127,9 +127,9 @@ def test_cross_attention_can_be_read_out_step_by_step():
     model = exact_model()
     memory, tgt = model.encode(pad(SRC)), pad(shift(make_sentences([4, 4, 4], seed=2)))
     full: list[Tensor] = []
-    model.decode(tgt, memory, attention=full)
+    model.decode_states(tgt, memory, attention=full)
     cache = model.start_cache(memory)
     for i in range(4):
         step: list[Tensor] = []
-        model.decode(tgt[:, i : i + 1], memory, cache, attention=step)
+        model.decode_states(tgt[:, i : i + 1], memory, cache, attention=step)
         torch.testing.assert_close(torch.stack(step)[:, :, :, 0], torch.stack(full)[:, :, :, i])

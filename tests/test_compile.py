@@ -5,12 +5,12 @@ import shutil
 
 import pytest
 import torch
+from special_ids import PAD, vocabularies
 from tiny_models import VOCAB, make_sentences, pad, shift, tiny_config
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch._dynamo.utils import counters
 
-from seqtool.corpus.tokenizer.bpe import PAD
 from seqtool.model.transformer import Transformer
 from seqtool.training.loss import smoothed_cross_entropy
 
@@ -43,7 +43,7 @@ def train(model: Transformer, forward: torch.nn.Module, batches: list[tuple[Tens
     losses = []
     for src, tgt_in, tgt_out in batches:
         real = tgt_out != PAD
-        loss, _ = smoothed_cross_entropy(forward(src, tgt_in)[real], model.output_weight, tgt_out[real], 0.1)
+        loss, _ = smoothed_cross_entropy(forward(src, tgt_in)[real], model.output_weight, None, tgt_out[real], 0.1)
         (loss / real.sum()).backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -53,7 +53,7 @@ def train(model: Transformer, forward: torch.nn.Module, batches: list[tuple[Tens
 
 def make_model(**changes: object) -> Transformer:
     torch.manual_seed(1)
-    return Transformer(tiny_config(encoder_layers=1, decoder_layers=1, **changes), VOCAB, VOCAB).train()
+    return Transformer(tiny_config(encoder_layers=1, decoder_layers=1, **changes), vocabularies(VOCAB)).train()
 
 
 @pytest.mark.skipif(not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="torch.compile needs a C++ compiler")

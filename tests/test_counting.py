@@ -4,11 +4,13 @@ import itertools
 
 import pytest
 import torch
+from special_ids import vocabularies
 from tiny_models import ACTIVATIONS, NORM_KINDS, NORMS, POSITIONS, VOCAB, tiny_config
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from seqtool.model.counting import count_forward_flops, count_parameters, count_training_flops
+from seqtool.model.counting import count_forward_flops, count_parameters
+from seqtool.model.kinds import count_training_flops
 from seqtool.model.transformer import Transformer
 
 VARIANTS = list(itertools.product(POSITIONS, NORMS, NORM_KINDS, ACTIVATIONS, (True, False)))
@@ -32,7 +34,7 @@ def test_the_parameter_formula_equals_the_built_model(positions, norm, norm_kind
     )
     tgt_vocab = VOCAB if shared else VOCAB + 6
     with torch.device("meta"):
-        model = Transformer(config, VOCAB, tgt_vocab)
+        model = Transformer(config, vocabularies(VOCAB, tgt_vocab))
     count = count_parameters(config, VOCAB, tgt_vocab)
     assert count.encoder == count_in(model.encoder) + count_in(model.encoder_norm)
     assert count.decoder == count_in(model.decoder) + count_in(model.decoder_norm)
@@ -56,7 +58,7 @@ def test_the_operation_formula_equals_what_torch_counts(positions, activation):
     config = tiny_config(positions=positions, activation=activation, encoder_layers=3, decoder_layers=2)
     B, S, T = 3, 7, 5
     with torch.device("meta"):
-        model = Transformer(config, VOCAB, VOCAB)
+        model = Transformer(config, vocabularies(VOCAB))
         src, tgt_in = torch.ones(B, S, dtype=torch.int64), torch.ones(B, T, dtype=torch.int64)
     with FlopCounterMode(display=False) as counter:
         logits = model.decode(tgt_in, model.encode(src))

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from tiny_run import make_run
 
-from seqtool.corpus.tokenizer.bpe import TokenizerPair
+from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
 from seqtool.files import sha256_of
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.ct2_engine import CTranslate2Engine
 from seqtool.translation.engines.torch_engine import TorchEngine
 from seqtool.translation.export import ctranslate2 as module
-from seqtool.translation.export.ctranslate2 import export_ctranslate2, quantize_matrix, read_float32, sinusoids
+from seqtool.translation.export.ctranslate2 import export_ctranslate2, quantize_matrix, read_float32
 
 pytest.importorskip("ctranslate2")
 
@@ -45,8 +45,8 @@ def scores(run: RunDir, folder: Path) -> tuple[list[float], list[float]]:
     draw = np.random.default_rng(1)
     sources = [draw.integers(4, 300, length).tolist() for length in (1, 4, 9, 40)]
     targets = [draw.integers(4, 300, length).tolist() for length in (2, 6, 1, 30)]
-    ours = TorchEngine.load([run]).score(sources, targets)
-    theirs = CTranslate2Engine(folder, TokenizerPair.load(run), device="cpu").score(sources, targets)
+    ours = TorchEngine.load([run], load_pair(run).vocabularies).score(sources, targets)
+    theirs = CTranslate2Engine(folder, load_pair(run), device="cpu").score(sources, targets)
     return list(chain(*ours)), list(chain(*theirs))
 
 
@@ -107,6 +107,7 @@ def test_int8_rows_cannot_overflow_sixteen_bits() -> None:
 def test_the_sinusoids_are_those_of_the_model() -> None:
     import torch
 
+    from seqtool.model.ctranslate2_spec import sinusoids
     from seqtool.model.positions import sinusoids as reference
 
     np.testing.assert_allclose(sinusoids(50, 12), reference(torch.arange(50), 12).numpy(), atol=1e-5)
@@ -116,7 +117,9 @@ def test_an_export_that_fails_its_check_leaves_the_old_one(tmp_path: Path, monke
     run = make_run(tmp_path)
     export_ctranslate2(run, "float32")
     before = {path.name: sha256_of(path) for path in run.ctranslate2.iterdir()}
-    monkeypatch.setattr(module, "sinusoids", lambda n, width: np.zeros((n, width), np.float32))  # a wrong conversion
+    monkeypatch.setattr(
+        "seqtool.model.ctranslate2_spec.sinusoids", lambda n, width: np.zeros((n, width), np.float32)
+    )  # a wrong conversion
     with pytest.raises(SeqtoolError, match="float32 export does not match the model"):
         export_ctranslate2(run, "float32")
     assert {path.name: sha256_of(path) for path in run.ctranslate2.iterdir()} == before

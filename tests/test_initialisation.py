@@ -4,10 +4,10 @@ import math
 
 import pytest
 import torch
+from special_ids import PAD, vocabularies
 from tiny_models import NORMS, POSITIONS, VOCAB, make_sentences, pad, shift, tiny_config
 from torch import Tensor
 
-from seqtool.corpus.tokenizer.bpe import PAD
 from seqtool.model.transformer import Transformer
 from seqtool.training.loss import smoothed_cross_entropy
 
@@ -18,14 +18,14 @@ SRC, TGT = make_sentences([9, 6, 8, 7]), make_sentences([7, 9, 6, 8], seed=1)
 def fresh_model(layers: int, **changes: object) -> Transformer:
     torch.manual_seed(1)
     shape = {"d_model": 32, "d_ff": 64, "encoder_layers": layers, "decoder_layers": layers}
-    return Transformer(tiny_config(**shape, **changes), VOCAB, VOCAB).train()
+    return Transformer(tiny_config(**shape, **changes), vocabularies(VOCAB)).train()
 
 
 def mean_loss(model: Transformer) -> Tensor:
     tgt_out = pad(TGT)
     real = tgt_out != PAD
     states = model(pad(SRC), pad(shift(TGT)))[real]
-    return smoothed_cross_entropy(states, model.output_weight, tgt_out[real], 0.1)[0] / real.sum()
+    return smoothed_cross_entropy(states, model.output_weight, None, tgt_out[real], 0.1)[0] / real.sum()
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

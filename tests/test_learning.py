@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from special_ids import BOS, EOS, vocabularies
 from torch import Tensor
 
-from seqtool.config import ModelConfig
-from seqtool.corpus.tokenizer.bpe import BOS, EOS
+from seqtool.config import TransformerConfig
 from seqtool.model.transformer import Transformer
 from seqtool.training.loss import smoothed_cross_entropy
 
@@ -27,7 +27,7 @@ def train(model: Transformer, task: str) -> None:
         src, tgt_out = make_pairs(task, ROWS)
         tgt_in = tgt_out.roll(1, dims=1).index_fill(1, torch.tensor([0]), BOS)
         states = model(src, tgt_in).flatten(0, 1)
-        loss, _ = smoothed_cross_entropy(states, model.output_weight, tgt_out.flatten(), 0.0)
+        loss, _ = smoothed_cross_entropy(states, model.output_weight, None, tgt_out.flatten(), 0.0)
         (loss / tgt_out.numel()).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -49,8 +49,8 @@ def translate_greedily(model: Transformer, src: Tensor) -> Tensor:
 def test_a_two_layer_model_learns_perfectly(task):
     """The minute of the promise is several times what these steps take on two cores."""
     torch.manual_seed(1)
-    config = ModelConfig(d_model=32, d_ff=64, n_heads=4, encoder_layers=2, decoder_layers=2, dropout=0.0)
-    model = Transformer(config, VOCAB, VOCAB)
+    config = TransformerConfig(d_model=32, d_ff=64, n_heads=4, encoder_layers=2, decoder_layers=2, dropout=0.0)
+    model = Transformer(config, vocabularies(VOCAB))
     train(model.train(), task)
     src, expected = make_pairs(task, 100)
     assert translate_greedily(model.eval(), src).tolist() == expected.tolist()

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from small_corpora import TOKENIZER, make_pairs, make_tokenizers
 
 from seqtool.corpus.preparing.line_encoder import LineEncoder
-from seqtool.corpus.tokenizer.bpe import Tokenizer, TokenizerPair, train_tokenizer
+from seqtool.corpus.tokenizer.interface import Tokenizer, TokenizerPair
+from seqtool.corpus.tokenizer.registry import load_tokenizer, train_tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,7 @@ def with_symbols(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
     path = tmp_path_factory.mktemp("symbols") / "t.model"
     texts = [text for pair in make_pairs(100) for text in pair]
     train_tokenizer(texts, replace(TOKENIZER, user_symbols=("<de>", "a", "<d")), path)
-    return Tokenizer.load(path)
+    return load_tokenizer(path)
 
 
 @settings(max_examples=200, deadline=None)

@@ -39,7 +39,7 @@ def test_the_loss_worked_out_by_hand():
     # Target 1 with smoothing .1: .9 * 1.203973 + .1 * 1.339128 = 1.083576 + .133913 = 1.217488.
     # A second token with equal logits has -ln p = ln 3 = 1.098612 everywhere, smoothed or not.
     states = torch.tensor([[math.log(6), math.log(3), 0.0], [0.0, 0.0, 0.0]])
-    loss, nll = smoothed_cross_entropy(states, torch.eye(3), torch.tensor([1, 2]), 0.1)
+    loss, nll = smoothed_cross_entropy(states, torch.eye(3), None, torch.tensor([1, 2]), 0.1)
     assert loss.item() == pytest.approx(1.217488 + 1.098612, abs=1e-5)
     assert nll.item() == pytest.approx(1.203973 + 1.098612, abs=1e-5)
 
@@ -48,7 +48,7 @@ def test_the_gradient_worked_out_by_hand():
     # The gradient of the smoothed loss in the logits is p - ((1 - .1) onehot + .1 / 3):
     #   (.6, .3, .1) - (.033333, .933333, .033333) = (.566667, -.633333, .066667).
     states = torch.tensor([[math.log(6), math.log(3), 0.0]], requires_grad=True)
-    smoothed_cross_entropy(states, torch.eye(3), torch.tensor([1]), 0.1)[0].backward()
+    smoothed_cross_entropy(states, torch.eye(3), None, torch.tensor([1]), 0.1)[0].backward()
     torch.testing.assert_close(states.grad, torch.tensor([[0.566667, -0.633333, 0.066667]]), atol=1e-5, rtol=0)
 
 
@@ -59,7 +59,7 @@ def test_loss_and_gradients_equal_those_of_torch(n, smoothing):
     states, weight, targets = make_case(n, 5, 11)
     expected = naive(states, weight, targets, smoothing)
     expected_grads = torch.autograd.grad(expected * 0.25, (states, weight))
-    loss, nll = smoothed_cross_entropy(states, weight, targets, smoothing)
+    loss, nll = smoothed_cross_entropy(states, weight, None, targets, smoothing)
     torch.testing.assert_close(loss, expected)
     torch.testing.assert_close(nll, naive(states, weight, targets, 0.0))
     torch.testing.assert_close(torch.autograd.grad(loss * 0.25, (states, weight)), expected_grads)
@@ -72,7 +72,7 @@ def test_a_large_vocabulary_in_ordinary_slices():
     exact_inputs = [tensor.detach().double().requires_grad_() for tensor in (states, weight)]
     expected = naive(*exact_inputs, targets, 0.1)
     expected_grads = [grad.float() for grad in torch.autograd.grad(expected, exact_inputs)]
-    loss, _ = smoothed_cross_entropy(states, weight, targets, 0.1)
+    loss, _ = smoothed_cross_entropy(states, weight, None, targets, 0.1)
     torch.testing.assert_close(loss, expected.float())
     for grad, other in zip(torch.autograd.grad(loss, (states, weight)), expected_grads, strict=True):
         torch.testing.assert_close(grad, other, atol=2e-5, rtol=1e-4)
@@ -80,7 +80,7 @@ def test_a_large_vocabulary_in_ordinary_slices():
 
 def test_no_tokens_give_no_loss_and_no_gradient():
     states, weight, targets = make_case(0, 5, 11)
-    loss, nll = smoothed_cross_entropy(states, weight, targets, 0.1)
+    loss, nll = smoothed_cross_entropy(states, weight, None, targets, 0.1)
     loss.backward()
     assert loss.item() == nll.item() == 0.0
     assert weight.grad.count_nonzero() == 0
@@ -89,7 +89,7 @@ def test_no_tokens_give_no_loss_and_no_gradient():
 
 def test_extreme_logits_stay_finite():
     states = torch.tensor([[1000.0, 0.0], [0.0, 1000.0]], requires_grad=True)
-    loss, nll = smoothed_cross_entropy(states, torch.eye(2), torch.tensor([0, 0]), 0.1)
+    loss, nll = smoothed_cross_entropy(states, torch.eye(2), None, torch.tensor([0, 0]), 0.1)
     loss.backward()
     # The right token costs 0, the wrong one 1000; smoothed, .05 * 1000 for the first and .95 * 1000 for the second.
     assert (nll.item(), loss.item()) == (pytest.approx(1000.0), pytest.approx(1000.0))
@@ -98,7 +98,7 @@ def test_extreme_logits_stay_finite():
 
 def test_the_log_likelihood_that_is_reported_has_no_gradient():
     states, weight, targets = make_case(4, 5, 11)
-    loss, nll = smoothed_cross_entropy(states, weight, targets, 0.1)
+    loss, nll = smoothed_cross_entropy(states, weight, None, targets, 0.1)
     assert loss.requires_grad
     assert not nll.requires_grad
 
@@ -107,7 +107,7 @@ def test_validation_computes_no_gradients():
     """Without gradients the work is one matrix product of n by vocabulary, 2 * 7 * 5 * 11 operations."""
     states, weight, targets = make_case(7, 5, 11)
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        smoothed_cross_entropy(states, weight, targets, 0.1)
+        smoothed_cross_entropy(states, weight, None, targets, 0.1)
     assert counter.get_total_flops() == 2 * 7 * 5 * 11
 
 
@@ -117,7 +117,7 @@ def test_low_precision_gradients_stay_near_the_exact_ones(dtype):
     states, weight, targets = make_case(64, 32, 4000)
     exact = torch.autograd.grad(naive(states, weight, targets, 0.1), (states, weight))
     with torch.autocast("cpu", dtype):
-        loss, _ = smoothed_cross_entropy(states, weight, targets, 0.1)
+        loss, _ = smoothed_cross_entropy(states, weight, None, targets, 0.1)
     assert loss.dtype == torch.float32
     rough = torch.autograd.grad(loss, (states, weight))
     for one, other in zip(rough, exact, strict=True):
@@ -138,7 +138,7 @@ def test_the_loss_of_two_passes_is_their_mean_plus_the_mean_of_both_divergences(
     plain = [F.cross_entropy(one, targets, reduction="sum", label_smoothing=smoothing) for one in logits]
     expected = sum(plain) / 2 + 5.0 * apart
     expected_grads = torch.autograd.grad(expected * 0.5, (first, second, weight))
-    loss, nll = consistent_cross_entropy(first, second, weight, targets, smoothing, 5.0)
+    loss, nll = consistent_cross_entropy(first, second, weight, None, targets, smoothing, 5.0)
     torch.testing.assert_close(loss, expected)
     torch.testing.assert_close(nll, sum(F.cross_entropy(one, targets, reduction="sum") for one in logits) / 2)
     torch.testing.assert_close(torch.autograd.grad(loss * 0.5, (first, second, weight)), expected_grads)
@@ -161,7 +161,7 @@ def naive(states, weight, targets):
     return F.cross_entropy(states @ weight.T, targets, reduction="sum", label_smoothing=0.1)
 
 def sliced(states, weight, targets):
-    return smoothed_cross_entropy(states, weight, targets, 0.1)[0]
+    return smoothed_cross_entropy(states, weight, None, targets, 0.1)[0]
 
 def run(n, vocab):
     torch.manual_seed(1)
@@ -196,3 +196,33 @@ def test_a_large_loss_takes_under_a_quarter_of_the_naive_memory():
     assert sliced["extra"] < 8 * naive_small["extra"] / 4
     assert sliced_small["loss"] == pytest.approx(naive_small["loss"], rel=1e-5)
     assert sliced_small["grads"] == pytest.approx(naive_small["grads"], rel=1e-3)
+
+
+@pytest.mark.usefixtures("slices")
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_an_output_bias_and_its_gradient_equal_those_of_torch(smoothing):
+    states, weight, targets = make_case(7, 5, 11)
+    bias = torch.randn(11, generator=torch.Generator().manual_seed(5)).requires_grad_()
+    inputs = (states, weight, bias)
+    logits = torch.nn.functional.linear(states, weight, bias)
+    expected = torch.nn.functional.cross_entropy(logits, targets, label_smoothing=smoothing, reduction="sum")
+    loss, nll = smoothed_cross_entropy(*inputs, targets, smoothing)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(nll, torch.nn.functional.cross_entropy(logits, targets, reduction="sum"))
+    torch.testing.assert_close(torch.autograd.grad(loss, inputs), torch.autograd.grad(expected, inputs))
+
+
+@pytest.mark.usefixtures("slices")
+def test_the_consistency_loss_has_the_gradient_of_its_formula_with_an_output_bias():
+    first, weight, targets = make_case(7, 5, 11)
+    second = (first.detach() + 0.3 * torch.randn(7, 5, generator=torch.Generator().manual_seed(6))).requires_grad_()
+    bias = torch.randn(11, generator=torch.Generator().manual_seed(5)).requires_grad_()
+    inputs = (first, second, weight, bias)
+    logits = [torch.nn.functional.linear(states, weight, bias) for states in (first, second)]
+    logs = [one.log_softmax(-1) for one in logits]
+    losses = [torch.nn.functional.cross_entropy(one, targets, label_smoothing=0.1, reduction="sum") for one in logits]
+    divergences = [(a.exp() * (a - b)).sum() for a, b in (logs, logs[::-1])]
+    expected = sum(losses) / 2 + 5.0 * sum(divergences) / 2
+    loss, _ = consistent_cross_entropy(*inputs, targets, 0.1, 5.0)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(torch.autograd.grad(loss, inputs), torch.autograd.grad(expected, inputs))

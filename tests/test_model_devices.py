@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from special_ids import PAD, vocabularies
 from tiny_models import (
     ACTIVATIONS,
     NORM_KINDS,
@@ -17,7 +18,6 @@ from tiny_models import (
 from torch import Tensor
 
 from seqtool.config import TrainConfig
-from seqtool.corpus.tokenizer.bpe import PAD
 from seqtool.model.transformer import Transformer
 from seqtool.training.loss import consistent_cross_entropy, smoothed_cross_entropy
 from seqtool.training.optimizer import Updater
@@ -28,7 +28,7 @@ EVERY_DROPOUT = {"dropout": 0.1, "attention_dropout": 0.1, "ff_dropout": 0.1, "w
 
 def meta_model(**changes: object) -> Transformer:
     torch.manual_seed(1)
-    return Transformer(tiny_config(**changes), VOCAB, VOCAB).to("meta")
+    return Transformer(tiny_config(**changes), vocabularies(VOCAB)).to("meta")
 
 
 def real_positions(tgt: Tensor) -> Tensor:
@@ -41,7 +41,7 @@ def compute_loss(model: Transformer, device: str) -> Tensor:
     real = real_positions(tgt_out)
     targets = tgt_out.flatten()[real].to(device)
     states = model(pad(SRC).to(device), pad(shift(TGT)).to(device))
-    return smoothed_cross_entropy(states.flatten(0, 1)[real.to(device)], model.output_weight, targets, 0.1)[0]
+    return smoothed_cross_entropy(states.flatten(0, 1)[real.to(device)], model.output_weight, None, targets, 0.1)[0]
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -64,7 +64,7 @@ def test_the_consistency_loss_runs_on_the_meta_device():
     src, tgt_in = pad(SRC).to("meta"), pad(shift(TGT)).to("meta")
     first, second = model(src, tgt_in).flatten(0, 1), model(src, tgt_in).flatten(0, 1)
     targets = torch.zeros(len(first), dtype=torch.long, device="meta")
-    consistent_cross_entropy(first, second, model.output_weight, targets, 0.1, 5.0)[0].backward()
+    consistent_cross_entropy(first, second, model.output_weight, None, targets, 0.1, 5.0)[0].backward()
     assert model.output_weight.grad is not None
 
 
@@ -83,7 +83,7 @@ def test_encoding_and_cached_decoding_run_on_the_meta_device(positions):
         kept = torch.tensor([2, 0])
         cache.select(kept, beams=2)
         read: list[Tensor] = []
-        logits = model.decode(one[:4], memory.select(kept.to("meta")), cache, attention=read)
+        logits = model.project(model.decode_states(one[:4], memory.select(kept.to("meta")), cache, attention=read))
     assert (logits.shape, logits.device.type) == ((4, 1, VOCAB), "meta")
     assert [weights.shape for weights in read] == [(4, 4, 1, 7)] * 2
 

@@ -1,11 +1,12 @@
 """Muon against singular value decomposition and against torch's own implementation."""
 
 import torch
+from special_ids import vocabularies
 from torch import Tensor, nn
 
-from seqtool.config import ModelConfig, TrainConfig
+from seqtool.config import TrainConfig, TransformerConfig
 from seqtool.model.transformer import Transformer
-from seqtool.training.muon import CUBIC, LINEAR, QUINTIC, ROUNDS, Muon, is_for_muon, orthogonalise
+from seqtool.training.muon import CUBIC, LINEAR, QUINTIC, ROUNDS, Muon, orthogonalise
 from seqtool.training.optimizer import Updater
 
 SIZES = {"d_model": 16, "d_ff": 24, "n_heads": 2, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
@@ -13,7 +14,7 @@ SIZES = {"d_model": 16, "d_ff": 24, "n_heads": 2, "encoder_layers": 1, "decoder_
 
 def make_model(**more: object) -> Transformer:
     torch.manual_seed(0)
-    return Transformer(ModelConfig(**{**SIZES, **more}), 30, 30)  # type: ignore[arg-type]
+    return Transformer(TransformerConfig(**{**SIZES, **more}), vocabularies(30))  # type: ignore[arg-type]
 
 
 def expected_from_svd(x: Tensor) -> Tensor:
@@ -42,7 +43,7 @@ def test_zero_gradients_move_nothing() -> None:
 
 def test_the_matrices_of_layers_are_muons_and_all_else_is_adamws() -> None:
     for kind in ("sinusoidal", "learned", "relative", "rotary"):
-        names = [name for name, _ in make_model(positions=kind).named_parameters() if is_for_muon(name)]
+        names = make_model(positions=kind).muon_matrices()
         assert len(names) == 4 + 6  # attention has two, of which the decoder has one more, and the feed-forward two
         assert not any("embedding" in name or "relative" in name or "bias" in name for name in names)
 
@@ -51,13 +52,9 @@ def test_the_two_matrices_of_a_gated_layer_move_apart() -> None:
     torch.manual_seed(3)
     both, gradient = nn.Parameter(torch.randn(48, 16)), torch.randn(48, 16)
     single = [nn.Parameter(part.detach().clone()) for part in both.split(24)]
-    Muon({0: both}, {both: "layer.inner.weight"}, gated=True).step(
-        [gradient], torch.tensor(1.0), torch.tensor(True), 0.1, 0.0
-    )
+    Muon({0: both}, {0: 2}).step([gradient], torch.tensor(1.0), torch.tensor(True), 0.1, 0.0)
     for parameter, part in zip(single, gradient.split(24), strict=True):
-        Muon({0: parameter}, {parameter: "layer.inner.weight"}).step(
-            [part], torch.tensor(1.0), torch.tensor(True), 0.1, 0.0
-        )
+        Muon({0: parameter}, {0: 1}).step([part], torch.tensor(1.0), torch.tensor(True), 0.1, 0.0)
     torch.testing.assert_close(both.detach(), torch.cat(single).detach())
     updater = Updater(make_model(activation="swiglu"), TrainConfig(optimizer="muon"), "float32")
     assert set(updater.muon._groups) == {(16, 16), (24, 16), (16, 24)}
@@ -65,11 +62,10 @@ def test_the_two_matrices_of_a_gated_layer_move_apart() -> None:
 
 def test_steps_are_those_of_torchs_muon_on_each_matrix() -> None:
     torch.manual_seed(2)
-    names = ["layer.qkv.weight", "layer.outer.weight"]
     parameters = [nn.Parameter(torch.randn(48, 16)), nn.Parameter(torch.randn(16, 24))]
     before = [p.detach().clone() for p in parameters]
     twins = [nn.Parameter(part.detach().clone()) for part in (*parameters[0].split(16), parameters[1])]
-    muon = Muon(dict(enumerate(parameters)), dict(zip(parameters, names, strict=True)))
+    muon = Muon(dict(enumerate(parameters)), {0: 3, 1: 1})
     reference = torch.optim.Muon(twins, lr=0.02, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
     for _ in range(5):
         gradients = [torch.randn_like(p) for p in parameters]

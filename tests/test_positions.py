@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tiny_models import exact_model, make_sentences, pad, shift, tiny_model
 from torch import Tensor
 
-from seqtool.config import ModelConfig
+from seqtool.config import TransformerConfig
 from seqtool.errors import SeqtoolError
 from seqtool.model.attention import attend_explicitly, with_causal
 from seqtool.model.positions import (
@@ -160,4 +160,4 @@ def test_the_order_of_the_tokens_matters(positions):
 )
 def test_widths_that_cannot_be_paired_are_refused(odd):
     with pytest.raises(SeqtoolError, match="even"):
-        ModelConfig(**odd)
+        TransformerConfig(**odd)

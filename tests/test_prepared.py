@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from small_corpora import TOKENIZER, content_of, make_pairs, make_request, make_tokenizers, texts_of, write_tsv
+from special_ids import BOTH
 
 from seqtool.config.sections import CleanConfig, DataConfig
 from seqtool.corpus.batches.batches import BatchPlan, Part, iterate_batches
@@ -21,7 +22,7 @@ from seqtool.corpus.preparing.run_corpus import prepare_run
 from seqtool.corpus.progress import Progress, Stopwatch
 from seqtool.corpus.reading.blocks import LineCountError
 from seqtool.corpus.reading.corpus import parse_corpus
-from seqtool.corpus.tokenizer.bpe import TokenizerPair
+from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.run_directory import RunDir
 
@@ -98,7 +99,7 @@ def test_several_corpora_keep_their_weights(tokenizers: TokenizerPair, tmp_path:
     assert prepared.parts == [Part(0, 20, 1.0), Part(20, 60, 0.5)]
     assert prepared.dropped == {"duplicate": 10}
     plan = BatchPlan(prepared.src_lengths, prepared.tgt_lengths, 300, 1, prepared.parts)
-    batch = next(iterate_batches(prepared, plan, prefetch=0))
+    batch = next(iterate_batches(prepared, plan, BOTH, prefetch=0))
     assert tokenizers.source.decode(batch.src[0]) == pairs[int(batch.pairs[0])][0]
 
 

@@ -10,7 +10,8 @@ from small_corpora import TOKENIZER, content_of, make_pairs, make_request, make_
 from seqtool.config.sections import CleanConfig, DataConfig, TokenizerConfig
 from seqtool.corpus.preparing.prepared import PrepareRequest
 from seqtool.corpus.preparing.run_corpus import count_known_pairs, prepare_run
-from seqtool.corpus.tokenizer.bpe import TokenizerPair
+from seqtool.corpus.tokenizer.interface import TokenizerPair
+from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
 from seqtool.run_directory import RunDir
 
@@ -71,11 +72,11 @@ def test_separate_vocabularies(tmp_path: Path) -> None:
     request = make_request(write_tsv(tmp_path / "a.tsv", pairs))
     run = RunDir(tmp_path / "run")
     prepared, _ = prepare_run(run, request, replace(TOKENIZER, joint=False))
-    pair = TokenizerPair.load(run)
+    pair = load_pair(run)
     assert not pair.joint
     assert texts_of(prepared, pair) == pairs
     prepare_run(run, request, TOKENIZER)
-    assert TokenizerPair.load(run).joint
+    assert load_pair(run).joint
 
 
 def test_the_tokenizer_under_a_trained_model_is_not_replaced(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_the_tokenizer_under_a_trained_model_is_not_replaced(tmp_path: Path) -> 
     with pytest.raises(SeqtoolError, match=r"trained otherwise \(.*a\.tsv has changed\)"):
         prepare_run(run, request, TOKENIZER)
     assert run.tokenizer.read_bytes() == before
-    prepared, _ = prepare_run(run, request, TOKENIZER, tokenizers=TokenizerPair.load(run))
+    prepared, _ = prepare_run(run, request, TOKENIZER, tokenizers=load_pair(run))
     assert len(prepared) == 70
 
 
@@ -105,7 +106,7 @@ def test_held_out_pairs_and_their_duplicates_are_not_trained_on(tmp_path: Path) 
     prepared, notes = prepare_run(run, request, TOKENIZER)
     assert len(set(prepared.held_out)) == 25
     assert set(prepared.held_out) <= set(pairs)
-    trained = texts_of(prepared, TokenizerPair.load(run))
+    trained = texts_of(prepared, load_pair(run))
     assert sorted(trained + prepared.held_out) == sorted(pairs)
     assert "25 pairs were held out for validation" in notes[-1]
 
@@ -117,7 +118,7 @@ def test_held_out_pairs_are_left_out_even_without_cleaning(tmp_path: Path, clean
     run = RunDir(tmp_path / "run")
     prepared, _ = prepare_run(run, request, TOKENIZER)
     assert len(prepared.held_out) == 10  # a tenth, though 1,000 were asked for
-    assert sorted(texts_of(prepared, TokenizerPair.load(run)) + prepared.held_out) == sorted(pairs)
+    assert sorted(texts_of(prepared, load_pair(run)) + prepared.held_out) == sorted(pairs)
 
 
 def test_asking_for_the_dropped_pairs_prepares_anew_with_the_same_result(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from special_ids import BOS, EOS, PAD, vocabularies
 from table_model import TableModel, log_prob
 from torch import Tensor
 
-from seqtool.config import ModelConfig
-from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD
+from seqtool.config import TransformerConfig
+from seqtool.corpus.tokenizer.bpe import SPECIAL
 from seqtool.model.transformer import Transformer
 from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.engines.torch_engine import TorchEngine
@@ -153,11 +154,11 @@ def test_samples_end_at_the_limit():
 
 def test_sampling_runs_on_the_meta_device():
     """No step needs a value from the device; only looks for what is done do."""
-    config = ModelConfig(d_model=16, d_ff=32, n_heads=4, encoder_layers=1, decoder_layers=2)
+    config = TransformerConfig(d_model=16, d_ff=32, n_heads=4, encoder_layers=1, decoder_layers=2)
     with torch.device("meta"):
-        model = Transformer(config, 200, 200).eval()
+        model = Transformer(config, vocabularies(200)).eval()
         options = SearchOptions(sample=True, n_best=2, top_k=5, top_p=0.9)
-        constraints = Constraints(options, [5, 9, 7], [[], [5], []], torch.device("meta"))
+        constraints = Constraints(options, SPECIAL, [5, 9, 7], [[], [5], []], torch.device("meta"))
         with torch.inference_mode():
             src = torch.ones(3, 16, dtype=torch.long)
             sentences = OpenSentences(3, 2)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from seqtool.config import Config, ModelConfig, TrainConfig
+from seqtool.config import Config, TrainConfig, TransformerConfig
 from seqtool.training.schedule import learning_rate, word_dropout
 from seqtool.training.state import RunState
 
@@ -75,7 +75,7 @@ def test_a_larger_budget_turns_no_steps_again() -> None:
 
 
 def test_word_dropout_begins_after_its_epochs() -> None:
-    model = ModelConfig(word_dropout=0.2)
+    model = TransformerConfig(word_dropout=0.2)
     later = Config(model=model, train=TrainConfig(word_dropout_after=2))
     assert [word_dropout(epoch, later) for epoch in range(4)] == [0.0, 0.0, 0.2, 0.2]
     assert word_dropout(0, Config(model=model)) == 0.2

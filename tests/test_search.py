@@ -9,10 +9,11 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from special_ids import BOS, EOS, PAD, vocabularies
 from table_model import TableModel, all_targets, best_of_all, log_prob
 
-from seqtool.config import ModelConfig
-from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD
+from seqtool.config import TransformerConfig
+from seqtool.corpus.tokenizer.bpe import SPECIAL
 from seqtool.errors import SeqtoolError
 from seqtool.model.transformer import Transformer
 from seqtool.translation.engines.interface import SearchOptions, TokenHypothesis
@@ -57,7 +58,7 @@ def search_directly(model: TableModel, batch: Sequence[Sequence[int]], options: 
     """Search without the engine, so that its inner settings can be changed."""
     src = torch.tensor([[*source, EOS, *[PAD] * (9 - len(source))] for source in batch])
     limits = [options.max_length(len(source)) for source in batch]
-    constraints = Constraints(options, limits, [()] * len(batch), src.device)
+    constraints = Constraints(options, SPECIAL, limits, [()] * len(batch), src.device)
     found: list[list[TokenHypothesis]] = [[] for _ in batch]
     sentences = OpenSentences(len(batch), options.beam)
     for rows, finished in beam_search([model], src, constraints, options, sentences, **settings):
@@ -250,7 +251,9 @@ def test_required_tokens_find_their_place():
 
 def test_missing_tokens_are_pressed_in_where_the_room_ends():
     log_probs, ids = torch.zeros(4, VOCAB), torch.tensor([[4, 1], [4, 1], [4, 6], [1, 1]])
-    forbid_omissions(log_probs, log_probs[:, [4, 6]].clone(), torch.tensor([4, 6]), ids, torch.tensor([2, 1, 1, 2]))
+    forbid_omissions(
+        log_probs, log_probs[:, [4, 6]].clone(), torch.tensor([4, 6]), ids, torch.tensor([2, 1, 1, 2]), EOS
+    )
     allowed = [[token for token in range(VOCAB) if row[token] == 0] for row in log_probs]
     everything = list(range(VOCAB))
     assert allowed == [[0, 1, 2, 4, 5, 6], [6], everything, [4, 6]]
@@ -396,11 +399,11 @@ def test_the_search_by_blocks_finds_the_best(n_sentences, n_beams, n, seed, rest
 
 def test_the_search_runs_on_the_meta_device():
     """No step needs a value from the device; only looks for what is done do, and the reading of results."""
-    config = ModelConfig(d_model=16, d_ff=32, n_heads=4, encoder_layers=1, decoder_layers=2)
+    config = TransformerConfig(d_model=16, d_ff=32, n_heads=4, encoder_layers=1, decoder_layers=2)
     with torch.device("meta"):
-        model = Transformer(config, 200, 200).eval()
+        model = Transformer(config, vocabularies(200)).eval()
         options = SearchOptions(beam=4, n_best=2, no_repeat_ngram=3, banned=(7,), required=(9,), diverse_groups=2)
-        constraints = Constraints(options, [5, 9, 7], [[5], [], [6, 7]], torch.device("meta"))
+        constraints = Constraints(options, SPECIAL, [5, 9, 7], [[5], [], [6, 7]], torch.device("meta"))
         with torch.inference_mode():
             src = torch.ones(3, 16, dtype=torch.long)
             results = beam_search([model], src, constraints, options, OpenSentences(3, 4), look_every=1000)

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from special_ids import BOS, EOS, PAD, vocabularies
 
-from seqtool.config import ModelConfig, TrainConfig
+from seqtool.config import TrainConfig, TransformerConfig
 from seqtool.corpus.batches.batches import Batch
-from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD
+from seqtool.corpus.tokenizer.bpe import SPECIAL
 from seqtool.model.transformer import Transformer
 from seqtool.training import step as module
 from seqtool.training.distributed import Workers, buckets_of
@@ -30,13 +31,13 @@ def make_batch(rows: int = 13, seed: int = 0) -> Batch:
         tgt_in[row, 0], tgt_in[row, 1 : t + 1] = BOS, ids
         tgt_out[row, :t], tgt_out[row, t] = ids, EOS
     counts = int((src != PAD).sum()), int((tgt_out != PAD).sum())
-    return Batch(src, tgt_in, tgt_out, np.arange(rows), 0, 0, *counts, False)
+    return Batch(src, tgt_in, tgt_out, np.arange(rows), 0, 0, *counts, False, SPECIAL)
 
 
 def make_model(dropout: float = 0.0, seed: int = 0) -> Transformer:
     torch.manual_seed(seed)
-    config = ModelConfig(d_model=16, d_ff=24, n_heads=2, encoder_layers=2, decoder_layers=2, dropout=dropout)
-    return Transformer(config, VOCAB, VOCAB).train()
+    config = TransformerConfig(d_model=16, d_ff=24, n_heads=2, encoder_layers=2, decoder_layers=2, dropout=dropout)
+    return Transformer(config, vocabularies(VOCAB)).train()
 
 
 def gradients(

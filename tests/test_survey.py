@@ -9,7 +9,7 @@ from seqtool.config.sections import CleanConfig
 from seqtool.corpus.cleaning.rules import CleaningRules, OverlapHashes
 from seqtool.corpus.preparing.survey import Survey, survey_corpora
 from seqtool.corpus.reading.corpus import parse_corpus
-from seqtool.corpus.tokenizer.bpe import train_model
+from seqtool.corpus.tokenizer.registry import train_model
 from seqtool.corpus.tokenizer.training_process import train_apart
 from seqtool.errors import SeqtoolError
 

@@ -10,9 +10,11 @@ import pytest
 import sentencepiece
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from special_ids import BOS, EOS, PAD, UNK
 
 from seqtool.config.sections import TokenizerConfig
-from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair, train_tokenizer
+from seqtool.corpus.tokenizer.interface import Tokenizer
+from seqtool.corpus.tokenizer.registry import load_pair, load_tokenizer, train_tokenizer
 from seqtool.corpus.tokenizer.sampling import sample_stream
 from seqtool.errors import SeqtoolError
 from seqtool.run_directory import RunDir
@@ -36,7 +38,7 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tokenizer(model_path: Path) -> Tokenizer:
-    return Tokenizer.load(model_path)
+    return load_tokenizer(model_path)
 
 
 any_text = st.text(st.characters(exclude_categories=("Cs", "Cc")))
@@ -120,19 +122,19 @@ def test_training_twice_gives_the_same_bytes(model_path: Path, tmp_path: Path) -
 
 def test_a_small_corpus_gives_a_smaller_vocabulary_and_a_note(tmp_path: Path) -> None:
     notes = train_tokenizer(TEXTS[:5], TokenizerConfig(vocab_size=8000), tmp_path / "t.model")
-    tokenizer = Tokenizer.load(tmp_path / "t.model")
+    tokenizer = load_tokenizer(tmp_path / "t.model")
     assert len(notes) == 1
     assert f"{tokenizer.vocab_size:,} tokens, not 8,000" in notes[0]
     assert tokenizer.decode(tokenizer.encode(TEXTS[0])) == TEXTS[0]
     assert train_tokenizer(["a"], TokenizerConfig(vocab_size=300), tmp_path / "one.model")
-    one = Tokenizer.load(tmp_path / "one.model")
+    one = load_tokenizer(tmp_path / "one.model")
     assert one.decode(one.encode("a")) == "a"
 
 
 def test_unusable_training_text_is_survived(tmp_path: Path) -> None:
     texts = ["\u2581\u2585 a b", "nul\0 here", "half \ud800 pair", "x" * 50_000, "", " ", "a\nb", *TEXTS]
     train_tokenizer(texts, TokenizerConfig(vocab_size=500), tmp_path / "t.model")
-    tokenizer = Tokenizer.load(tmp_path / "t.model")
+    tokenizer = load_tokenizer(tmp_path / "t.model")
     assert "\u2585" not in "".join(tokenizer.piece_list)
     assert not any("\u2581" in piece[1:] for piece in tokenizer.piece_list)
 
@@ -161,7 +163,7 @@ def test_a_user_symbol_that_cannot_be_one_is_refused(tmp_path: Path, symbol: str
 def test_training_is_silent(tmp_path: Path) -> None:
     code = (
         "from pathlib import Path; from seqtool.config.sections import TokenizerConfig;"
-        "from seqtool.corpus.tokenizer.bpe import train_tokenizer;"
+        "from seqtool.corpus.tokenizer.registry import train_tokenizer;"
         f"train_tokenizer(['a b c'] * 20, TokenizerConfig(), Path({str(tmp_path / 't.model')!r}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
@@ -170,10 +172,10 @@ def test_training_is_silent(tmp_path: Path) -> None:
 
 def test_files_that_are_no_tokenizer_are_named(tmp_path: Path) -> None:
     with pytest.raises(SeqtoolError, match=r"missing\.model: cannot read"):
-        Tokenizer.load(tmp_path / "missing.model")
+        load_tokenizer(tmp_path / "missing.model")
     (tmp_path / "bad.model").write_bytes(b"not a model")
     with pytest.raises(SeqtoolError, match=r"bad\.model: not a SentencePiece model"):
-        Tokenizer.load(tmp_path / "bad.model")
+        load_tokenizer(tmp_path / "bad.model")
 
 
 @pytest.mark.parametrize(
@@ -196,15 +198,15 @@ def test_a_model_that_would_lose_text_is_refused(tmp_path: Path, options: dict[s
             **options,
         )
     with pytest.raises(SeqtoolError, match=message):
-        Tokenizer.load(tmp_path / "foreign.model")
+        load_tokenizer(tmp_path / "foreign.model")
 
 
 def test_separate_vocabularies_are_found_in_the_run_directory(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     train_tokenizer(TEXTS, CONFIG, run.tokenizer)
-    assert TokenizerPair.load(run).joint
+    assert load_pair(run).joint
     train_tokenizer(TEXTS[:20], CONFIG, run.target_tokenizer)
-    pair = TokenizerPair.load(run)
+    pair = load_pair(run)
     assert not pair.joint
     assert pair.source.piece_list != pair.target.piece_list
 

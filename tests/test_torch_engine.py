@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 import torch
+from special_ids import EOS, vocabularies
 from table_model import TableModel
 from tiny_run import make_run
 from torch import Tensor
 from torch._dynamo.utils import counters
 
-from seqtool.config import ModelConfig
-from seqtool.corpus.tokenizer.bpe import EOS
+from seqtool.config import TransformerConfig
+from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
 from seqtool.model.interface import Memory
 from seqtool.model.transformer import Transformer
@@ -30,8 +31,8 @@ VOCAB = 250
 class Ending(Transformer):
     """A random Transformer whose translations end at about the length of their source."""
 
-    def decode(self, tgt: Tensor, memory: Memory, cache: Any = None, attention: list[Tensor] | None = None) -> Tensor:
-        logits = super().decode(tgt, memory, cache, attention)
+    def decode(self, tgt: Tensor, memory: Memory, cache: Any = None) -> Tensor:
+        logits = super().decode(tgt, memory, cache)
         start = cache.length - tgt.shape[1] if cache is not None else 0
         positions = torch.arange(start, start + tgt.shape[1])
         lengths = memory.mask.sum(1).repeat_interleave(tgt.shape[0] // memory.mask.shape[0])
@@ -42,7 +43,7 @@ class Ending(Transformer):
 def make_model(**shape: Any) -> Ending:
     torch.manual_seed(3)
     values = {"d_model": 32, "d_ff": 64, "n_heads": 4, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.1}
-    model = Ending(ModelConfig(**(values | shape)), VOCAB, VOCAB).eval()
+    model = Ending(TransformerConfig(**(values | shape)), vocabularies(VOCAB)).eval()
     with torch.no_grad():
         for weight in model.parameters():
             weight.mul_(2.0).add_(torch.randn_like(weight), alpha=0.05)
@@ -139,7 +140,7 @@ def test_attention_is_that_of_the_model_alone():
     attention = engine.attend(sources, [best.ids for best, *_ in found])
     for source, (best, *_), (strongest, received) in zip(sources, found, attention, strict=True):
         src, tgt_in = torch.tensor([[*source, EOS]]), torch.tensor([[2, *best.ids]])
-        expected = model.cross_attention(src, tgt_in)[-1, 0].mean(0)[: len(best.ids), : len(source)]
+        expected = model.attention_weights(src, tgt_in)[-1][0].mean(0)[: len(best.ids), : len(source)]
         assert best.alignment == strongest == expected.argmax(1).tolist()
         assert received == pytest.approx(expected.sum(0).tolist(), abs=1e-6)
 
@@ -198,9 +199,12 @@ def test_the_callers_threads_stay_as_they_are():
 def test_models_with_other_tokenizers_are_no_ensemble(tmp_path):
     runs = [make_run(tmp_path / "a"), make_run(tmp_path / "b", vocab=330)]
     with pytest.raises(SeqtoolError, match="different tokenizers"):
-        TorchEngine.load(runs)
+        TorchEngine.load(runs, load_pair(runs[0]).vocabularies)
     same = [make_run(tmp_path / "c", seed=1), make_run(tmp_path / "d", seed=2)]
-    single, both = TorchEngine.load(same[:1]), TorchEngine.load(same)
+    single, both = (
+        TorchEngine.load(same[:1], load_pair(same[0]).vocabularies),
+        TorchEngine.load(same, load_pair(same[0]).vocabularies),
+    )
     assert single.score([[5]], [[6]]) != both.score([[5]], [[6]])
 
 
@@ -276,12 +280,12 @@ def test_an_error_in_a_worker_reaches_the_caller():
 @pytest.mark.parametrize("compute_type", ["bfloat16", "float16"])
 def test_half_precision_works_on_the_cpu_too(tmp_path, compute_type):
     run = make_run(tmp_path / "run")
-    engine = TorchEngine.load([run], compute_type=compute_type)
+    engine = TorchEngine.load([run], load_pair(run).vocabularies, compute_type=compute_type)
     assert engine.compute_type == compute_type
     (found,) = engine.translate([[5, 6, 7]], SearchOptions(beam=3, n_best=3))
     (scores,) = engine.score([[5, 6, 7]], [found[0].ids])
     assert sum(scores) == pytest.approx(found[0].log_prob, rel=0.05)
-    exact = TorchEngine.load([run])
+    exact = TorchEngine.load([run], load_pair(run).vocabularies)
     assert exact.compute_type == "float32"
     (expected,) = exact.score([[5, 6, 7]], [found[0].ids])
     assert scores != expected  # the numbers are others, but near
@@ -304,7 +308,10 @@ def test_a_compiled_model_translates_the_same(tmp_path):
     torch._dynamo.reset()
     counters.clear()
     run = make_run(tmp_path / "run", decoder_layers=3)
-    plain, compiled = TorchEngine.load([run]), TorchEngine.load([run], compile=True)
+    plain, compiled = (
+        TorchEngine.load([run], load_pair(run).vocabularies),
+        TorchEngine.load([run], load_pair(run).vocabularies, compile=True),
+    )
     sources = make_sources(24, longest=40)
     options = SearchOptions(beam=2, max_length_ratio=0.1)
     for part in (sources[:6], sources[6:]):  # sizes that vary

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 import torch
 import torch.nn.functional as F
+from special_ids import PAD, vocabularies
 from tiny_models import NORMS, VOCAB, make_sentences, pad, shift, tiny_config, tiny_model
 from torch import Tensor, nn
 
-from seqtool.corpus.tokenizer.bpe import PAD
 from seqtool.errors import SeqtoolError
 from seqtool.model.transformer import Transformer
 
@@ -124,9 +124,9 @@ def test_forward_gives_the_states_whose_projection_are_the_logits():
 
 
 def test_embeddings_are_shared_by_default_and_separate_on_request():
-    model = Transformer(tiny_config(), VOCAB, VOCAB)
+    model = Transformer(tiny_config(), vocabularies(VOCAB))
     assert model.src_embedding.tokens.weight is model.tgt_embedding.tokens.weight is model.output_weight
-    model = Transformer(tiny_config(share_embeddings=False), VOCAB, VOCAB + 4)
+    model = Transformer(tiny_config(share_embeddings=False), vocabularies(VOCAB, VOCAB + 4))
     assert model.src_embedding.tokens.weight.shape == (VOCAB, 16)
     assert model.output_weight.shape == (VOCAB + 4, 16)
     assert model.decode(pad(shift(TGT)), model.encode(pad(SRC))).shape == (3, 6, VOCAB + 4)
@@ -134,7 +134,7 @@ def test_embeddings_are_shared_by_default_and_separate_on_request():
 
 def test_vocabularies_of_different_sizes_cannot_share_embeddings():
     with pytest.raises(SeqtoolError, match="share_embeddings"):
-        Transformer(tiny_config(), VOCAB, VOCAB + 1)
+        Transformer(tiny_config(), vocabularies(VOCAB, VOCAB + 1))
 
 
 def test_encoder_and_decoder_may_have_different_depths():
@@ -148,12 +148,12 @@ def test_cross_attention_can_be_read_out(positions):
     """Every layer's weights, which sum to one over the real source tokens; reading changes no logits."""
     model = tiny_model(positions=positions)
     src, tgt_in = pad(SRC), pad(shift(TGT))
-    weights = model.cross_attention(src, tgt_in)
+    weights = torch.stack(model.attention_weights(src, tgt_in))
     assert weights.shape == (2, 3, 4, 6, 7)  # (L, B, H, T, S)
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 4, 6))
     assert (weights * (src == PAD)[None, :, None, None, :]).count_nonzero() == 0
     read: list[Tensor] = []
-    logits = model.decode(tgt_in, model.encode(src), attention=read)
+    logits = model.project(model.decode_states(tgt_in, model.encode(src), attention=read))
     torch.testing.assert_close(torch.stack(read), weights)
     torch.testing.assert_close(logits, model.decode(tgt_in, model.encode(src)))
 
@@ -163,8 +163,8 @@ def test_cross_attention_of_beams_equals_that_of_each_row():
     memory = model.encode(pad(SRC[:2]))
     rows = pad(shift(make_sentences([5, 5, 5, 5, 5, 5], seed=3)))  # three rows a sentence
     read: list[Tensor] = []
-    model.decode(rows, memory, attention=read)
+    model.decode_states(rows, memory, attention=read)
     for row in range(6):
         alone: list[Tensor] = []
-        model.decode(rows[row : row + 1], memory.select(torch.tensor([row // 3])), attention=alone)
+        model.decode_states(rows[row : row + 1], memory.select(torch.tensor([row // 3])), attention=alone)
         torch.testing.assert_close(read[0][row : row + 1], alone[0])

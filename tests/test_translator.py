@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqtool.config import DecodeConfig
-from seqtool.corpus.tokenizer.bpe import TokenizerPair
+from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.translation.engines.interface import Engine, SearchOptions
 from seqtool.translation.translator import Translator

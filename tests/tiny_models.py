@@ -3,10 +3,10 @@
 from typing import Any
 
 import torch
+from special_ids import BOS, EOS, PAD, vocabularies
 from torch import Tensor
 
-from seqtool.config import ModelConfig
-from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD
+from seqtool.config import TransformerConfig
 from seqtool.model.transformer import Transformer
 
 POSITIONS = ("sinusoidal", "learned", "rotary", "relative")
@@ -16,7 +16,7 @@ ACTIVATIONS = ("relu", "gelu", "swiglu")
 VOCAB = 37
 
 
-def tiny_config(**changes: Any) -> ModelConfig:
+def tiny_config(**changes: Any) -> TransformerConfig:
     """Return a configuration of a model of two layers a side, without dropout."""
     values: dict[str, Any] = {
         "d_model": 16,
@@ -27,13 +27,13 @@ def tiny_config(**changes: Any) -> ModelConfig:
         "dropout": 0.0,
         "relative_window": 3,
     }
-    return ModelConfig(**(values | changes))
+    return TransformerConfig(**(values | changes))
 
 
 def tiny_model(**changes: Any) -> Transformer:
     """Return a tiny model whose every weight, biases and norms too, differs from its neutral value."""
     torch.manual_seed(1)
-    model = Transformer(tiny_config(**changes), VOCAB, VOCAB).eval()
+    model = Transformer(tiny_config(**changes), vocabularies(VOCAB)).eval()
     with torch.no_grad():
         for weight in model.parameters():
             weight.add_(torch.randn_like(weight), alpha=0.1)

@@ -6,8 +6,11 @@ import random
 from pathlib import Path
 from typing import Any
 
-from seqtool.config import Config, DataConfig, DecodeConfig, ModelConfig, TokenizerConfig, config_to_toml
-from seqtool.corpus.tokenizer.bpe import BOS, EOS, TokenizerPair, train_tokenizer
+from special_ids import BOS, EOS, vocabularies
+
+from seqtool.config import Config, DataConfig, DecodeConfig, TokenizerConfig, TransformerConfig, config_to_toml
+from seqtool.corpus.tokenizer.bpe import BpeTokenizer
+from seqtool.corpus.tokenizer.registry import load_pair, train_tokenizer
 from seqtool.files import sha256_of
 from seqtool.run_directory import RunDir
 
@@ -62,7 +65,7 @@ def make_run(
     run = RunDir(path)
     shape = {"d_model": 32, "d_ff": 64, "n_heads": 2, "encoder_layers": 1, "decoder_layers": 2, "dropout": 0.0}
     config = Config(
-        model=ModelConfig(**{**shape, "share_embeddings": joint, **model}),
+        model=TransformerConfig(**{**shape, "share_embeddings": joint, **model}),
         tokenizer=TokenizerConfig(vocab_size=vocab, joint=joint),
         data=DataConfig(max_tokens=max_tokens),
         decode=DecodeConfig(beam=3),
@@ -75,9 +78,9 @@ def make_run(
         assert joint
         weights = train_weights(config.model, run.tokenizer.read_bytes())
     else:
-        tokenizers = TokenizerPair.load(run)
+        tokenizers = load_pair(run)
         torch.manual_seed(seed)
-        net = Transformer(config.model, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+        net = Transformer(config.model, tokenizers.vocabularies)
         with torch.no_grad():
             for weight in net.parameters():
                 weight.add_(torch.randn_like(weight), alpha=0.1)
@@ -89,21 +92,21 @@ def make_run(
 
 
 @functools.cache
-def train_weights(config: ModelConfig, tokenizer_model: bytes, steps: int = 200) -> Any:
+def train_weights(config: TransformerConfig, tokenizer_model: bytes, steps: int = 200) -> Any:
     """Train a model to translate word by word, for a few seconds and once a test session."""
     import torch
     import torch.nn.functional as F
+    from special_ids import PAD
 
-    from seqtool.corpus.tokenizer.bpe import PAD, Tokenizer
     from seqtool.model.loading import weights_of
     from seqtool.model.transformer import Transformer
 
     def pad(rows: list[list[int]]) -> torch.Tensor:
         return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=PAD)
 
-    tokenizer = Tokenizer(tokenizer_model)
+    tokenizer = BpeTokenizer(tokenizer_model)
     torch.manual_seed(1)
-    net = Transformer(config, tokenizer.vocab_size, tokenizer.vocab_size)
+    net = Transformer(config, vocabularies(tokenizer.vocab_size))
     optimizer = torch.optim.Adam(net.parameters(), lr=0.0)
     for step in range(steps):
         lines = make_lines(32, seed=1000 + step)

@@ -12,7 +12,7 @@ from seqtool.config import resolve_config
 from seqtool.errors import SeqtoolError
 
 if TYPE_CHECKING:
-    from seqtool.corpus.tokenizer.bpe import Tokenizer
+    from seqtool.corpus.tokenizer.interface import Tokenizer
 
 tokenizer = typer.Typer(
     name="tokenizer",
@@ -53,7 +53,7 @@ def train(
     overrides = [*(set_ or []), *([f"tokenizer.vocab_size={vocab_size}"] if vocab_size is not None else [])]
     settings = resolve_config("small", config, overrides).tokenizer
     from seqtool.corpus.reading.blocks import read_lines
-    from seqtool.corpus.tokenizer.bpe import Tokenizer, train_tokenizer
+    from seqtool.corpus.tokenizer.registry import load_tokenizer, train_tokenizer
     from seqtool.files import make_folder
 
     lines = (line for path in files for line in read_lines(path)) if files else _input_lines()
@@ -62,7 +62,7 @@ def train(
     make_folder(out.parent)
     for note in train_tokenizer((line.decode("utf-8", "replace") for line in lines), settings, out, seed):
         _tell(note)
-    _tell(f"wrote {out} with {Tokenizer.load(out).vocab_size:,} tokens")
+    _tell(f"wrote {out} with {load_tokenizer(out).vocab_size:,} tokens")
 
 
 @tokenizer.command()
@@ -112,13 +112,13 @@ def _parse_ids(tokens: Iterable[str], number: int, vocab_size: int) -> list[int]
 
 
 def _load(path: Path, target: bool) -> "Tokenizer":
-    from seqtool.corpus.tokenizer.bpe import Tokenizer
+    from seqtool.corpus.tokenizer.registry import load_tokenizer
     from seqtool.run_directory import RunDir
 
     if not path.is_dir():
-        return Tokenizer.load(path)
+        return load_tokenizer(path)
     run = RunDir(path)
-    return Tokenizer.load(run.target_tokenizer if target and run.target_tokenizer.is_file() else run.tokenizer)
+    return load_tokenizer(run.target_tokenizer if target and run.target_tokenizer.is_file() else run.tokenizer)
 
 
 def _input_lines() -> Iterator[bytes]:

@@ -1,11 +1,11 @@
 """Settings: typed sections, presets, and how a run's configuration is put together."""
 
+from seqtool.config.model import ModelConfig, TransformerConfig
 from seqtool.config.resolve import Config, config_to_toml, load_config, resolve_config
 from seqtool.config.sections import (
     CleanConfig,
     DataConfig,
     DecodeConfig,
-    ModelConfig,
     TokenizerConfig,
     TrainConfig,
 )
@@ -18,6 +18,7 @@ __all__ = [
     "ModelConfig",
     "TokenizerConfig",
     "TrainConfig",
+    "TransformerConfig",
     "config_to_toml",
     "load_config",
     "resolve_config",

@@ -9,7 +9,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from seqtool.config.sections import CleanConfig, DataConfig, DecodeConfig, ModelConfig, TokenizerConfig, TrainConfig
+from seqtool.config.model import DEFAULT_KIND, KINDS, ModelConfig, TransformerConfig, model_section
+from seqtool.config.sections import CleanConfig, DataConfig, DecodeConfig, TokenizerConfig, TrainConfig
 from seqtool.config.setting import check_value
 from seqtool.errors import SeqtoolError, suggest
 
@@ -22,7 +23,7 @@ Values = dict[str, dict[str, Any]]
 class Config:
     """Everything that settles a run, one section a concern."""
 
-    model: ModelConfig = ModelConfig()
+    model: ModelConfig = TransformerConfig()
     tokenizer: TokenizerConfig = TokenizerConfig()
     clean: CleanConfig = CleanConfig()
     data: DataConfig = DataConfig()
@@ -48,19 +49,46 @@ def resolve_config(
     """
     from seqtool.config.auto import choose_settings
 
+    preset_values = choose_settings(pairs, device).values if preset == "auto" else read_preset(preset)
+    layers: list[tuple[str, Values]] = [(str(file), read_toml(file))] if file is not None else []
+    layers += [(f"--{flag.partition('=')[0].partition('.')[2]}", parse_overrides([flag])) for flag in flags]
+    layers += [("--set", parse_overrides(overrides))]
+    kind = find_kind([(f"preset '{preset}'", preset_values), *layers])
     chosen: Values = {name: {} for name in SECTIONS}
     given: Values = {name: {} for name in SECTIONS}
-    if preset == "auto":
-        _merge(chosen, choose_settings(pairs, device).values, "preset 'auto'")
-    else:
-        _merge(chosen, read_preset(preset), f"preset '{preset}'")
-    if file is not None:
-        _merge(given, read_toml(file), str(file))
-    for flag in flags:
-        _merge(given, parse_overrides([flag]), f"--{flag.partition('=')[0].partition('.')[2]}")
-    _merge(given, parse_overrides(overrides), "--set")
+    _merge(chosen, preset_for_kind(preset_values, kind), f"preset '{preset}'", kind)
+    for origin, layer in layers:
+        _merge(given, layer, origin, kind)
     _withdraw(chosen, given)
     return build_config({name: {**chosen[name], **given[name]} for name in SECTIONS})
+
+
+def find_kind(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
+    """Return the kind of model that the last layer to name one asks for."""
+    kind = DEFAULT_KIND
+    for origin, layer in layers:
+        section = layer.get("model", {})
+        if isinstance(section, Mapping) and "kind" in section:
+            try:
+                kind = section["kind"]
+                model_section(kind)
+            except SeqtoolError as error:
+                raise SeqtoolError(f"{origin}: [model] {error}") from None
+    return kind
+
+
+def preset_for_kind(values: Values, kind: str) -> Values:
+    """Return what a preset gives one kind of model: its tables [KIND.section] over those that are for all kinds.
+
+    Keys of [model] that are another kind's are left out.
+    """
+    common = {name: dict(section) for name, section in values.items() if name not in KINDS}
+    for name, section in values.get(kind, {}).items():
+        common.setdefault(name, {}).update(section)
+    if kind != DEFAULT_KIND:
+        known = {field.name for field in dataclasses.fields(model_section(kind))}
+        common["model"] = {key: value for key, value in common.get("model", {}).items() if key in known}
+    return common
 
 
 def _withdraw(chosen: Values, given: Values) -> None:
@@ -94,7 +122,8 @@ def read_toml(path: Path) -> Values:
 def load_config(path: Path) -> Config:
     """Read the complete configuration of a run directory."""
     values: Values = {name: {} for name in SECTIONS}
-    _merge(values, read_toml(path), str(path))
+    read = read_toml(path)
+    _merge(values, read, str(path), find_kind([(str(path), read)]))
     return build_config(values)
 
 
@@ -117,9 +146,10 @@ def parse_overrides(overrides: Iterable[str]) -> Values:
 def build_config(values: Mapping[str, Mapping[str, Any]]) -> Config:
     """Make the typed configuration from plain values."""
     sections = {}
-    for name, kind in SECTIONS.items():
+    kind = values.get("model", {}).get("kind", DEFAULT_KIND)
+    for name, section in section_classes(kind).items():
         try:
-            sections[name] = kind(**values.get(name, {}))
+            sections[name] = section(**values.get(name, {}))
         except SeqtoolError as error:
             raise SeqtoolError(f"[{name}] {error}") from None
     config = Config(**sections)
@@ -137,25 +167,31 @@ def check_together(config: Config) -> None:
         raise SeqtoolError(
             "[train] 'both_ways' needs one vocabulary: set tokenizer.joint=true, or train.both_ways=0 to train one way"
         )
-    if config.model.positions == "learned" and config.model.max_positions <= config.data.max_tokens:
+    if 0 < config.model.position_limit <= config.data.max_tokens:
         raise SeqtoolError(
             f"[model] 'max_positions' must exceed data.max_tokens ({config.data.max_tokens}) where positions are "
-            f"learned, but it is {config.model.max_positions}"
+            f"learned, but it is {config.model.position_limit}"
         )
 
 
-def _merge(values: Values, layer: Mapping[str, Any], origin: str) -> None:
+def section_classes(kind: str) -> dict[str, Any]:
+    """Return the class of each section for a kind of model."""
+    return {**SECTIONS, "model": model_section(kind)}
+
+
+def _merge(values: Values, layer: Mapping[str, Any], origin: str, kind: str) -> None:
     """Lay one layer's values over the ones so far, naming the layer in any error."""
+    classes = section_classes(kind)
     for name, section in layer.items():
         if name not in SECTIONS:
             raise SeqtoolError(f"{origin}: there is no section [{name}]{suggest(name, SECTIONS)}")
         if not isinstance(section, Mapping):
             raise SeqtoolError(f"{origin}: [{name}] must be a section with keys, not {section!r}")
-        known = {field.name: field for field in dataclasses.fields(SECTIONS[name])}
-        hints = typing.get_type_hints(SECTIONS[name])
+        known = {field.name: field for field in dataclasses.fields(classes[name])}
+        hints = typing.get_type_hints(classes[name])
         for key, value in section.items():
             if key not in known:
-                raise SeqtoolError(f"{origin}: [{name}] has no key '{key}'{_suggest_key(key, known)}")
+                raise SeqtoolError(f"{origin}: [{name}] has no key '{key}'{_suggest_key(name, key, known, kind)}")
             try:
                 check_value(known[key], hints[key], value)
             except SeqtoolError as error:
@@ -163,9 +199,13 @@ def _merge(values: Values, layer: Mapping[str, Any], origin: str) -> None:
             values[name][key] = value
 
 
-def _suggest_key(key: str, known: Iterable[str]) -> str:
-    """Name the section that has this very key, or else the nearest key of the section where it was given."""
-    homes = [name for name, kind in SECTIONS.items() if key in {field.name for field in dataclasses.fields(kind)}]
+def _suggest_key(section: str, key: str, known: Iterable[str], kind: str) -> str:
+    """Say where this very key belongs, or else name the nearest key of the section where it was given."""
+    kinds = [name for name, model in KINDS.items() if key in {field.name for field in dataclasses.fields(model)}]
+    if section == "model" and kinds:
+        return f" when kind is '{kind}'; it is a setting of {', '.join(kinds)}"
+    classes = section_classes(kind)
+    homes = [name for name, part in classes.items() if key in {field.name for field in dataclasses.fields(part)}]
     return f"; did you mean {homes[0]}.{key}?" if homes else suggest(key, known)
 
 

@@ -3,49 +3,15 @@
 from dataclasses import dataclass
 
 from seqtool.config.setting import check_section, setting
-from seqtool.errors import SeqtoolError
 
-
-@dataclass(frozen=True, kw_only=True)
-class ModelConfig:
-    """The shape of the Transformer."""
-
-    d_model: int = setting(512, "width of embeddings and layers", low=2, high=65536)
-    d_ff: int = setting(2048, "width inside the feed-forward layers", low=1, high=1048576)
-    n_heads: int = setting(8, "attention heads; must divide d_model", low=1, high=1024)
-    encoder_layers: int = setting(6, "layers of the encoder", low=1, high=256)
-    decoder_layers: int = setting(6, "layers of the decoder", low=1, high=256)
-    dropout: float = setting(0.1, "dropout on embeddings and residual branches", low=0.0, high=0.95)
-    attention_dropout: float = setting(0.0, "dropout on attention weights", low=0.0, high=0.95)
-    ff_dropout: float = setting(0.0, "dropout inside the feed-forward layers", low=0.0, high=0.95)
-    word_dropout: float = setting(0.0, "chance of hiding a whole input token", low=0.0, high=0.9)
-    layer_drop: float = setting(0.0, "chance that a whole layer is skipped in a training step", low=0.0, high=0.95)
-    positions: str = setting(
-        "sinusoidal", "how positions are told apart", choices=("sinusoidal", "learned", "rotary", "relative")
-    )
-    max_positions: int = setting(1024, "longest sequence that learned positions can represent", low=1)
-    relative_window: int = setting(16, "farthest distance that relative positions tell apart", low=1, high=1024)
-    norm: str = setting(
-        "pre", "normalisation before each sublayer, or after it as in the paper", choices=("pre", "post")
-    )
-    norm_kind: str = setting("layer", "LayerNorm or RMSNorm", choices=("layer", "rms"))
-    activation: str = setting("relu", "feed-forward activation", choices=("relu", "gelu", "swiglu"))
-    share_embeddings: bool = setting(True, "one embedding for source, target and output (needs a joint vocabulary)")
-
-    def __post_init__(self) -> None:
-        check_section(self)
-        if self.d_model % self.n_heads:
-            raise SeqtoolError(f"'n_heads' must divide 'd_model', but {self.n_heads} does not divide {self.d_model}")
-        if self.positions == "rotary" and self.d_model // self.n_heads % 2:
-            raise SeqtoolError("'positions = \"rotary\"' needs an even width per head (d_model / n_heads)")
-        if self.positions == "sinusoidal" and self.d_model % 2:
-            raise SeqtoolError("'positions = \"sinusoidal\"' needs an even 'd_model'")
+TOKENIZER_KINDS: dict[str, None] = {"bpe": None}  # in the order in which they were registered
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerConfig:
-    """The byte-pair tokenizer."""
+    """The tokenizer."""
 
+    kind: str = setting("bpe", "kind of tokenizer", choices_of=lambda: tuple(TOKENIZER_KINDS))
     vocab_size: int = setting(
         8000, "tokens in the vocabulary; reduced where the corpus is too small", low=300, high=1000000
     )

@@ -4,6 +4,7 @@ import dataclasses
 import math
 import types
 import typing
+from collections.abc import Callable
 from typing import Any
 
 from seqtool.errors import SeqtoolError, suggest
@@ -17,9 +18,14 @@ def setting(
     high: float | None = None,
     choices: tuple[str, ...] = (),
     words: tuple[str, ...] = (),
+    choices_of: Callable[[], tuple[str, ...]] | None = None,
 ) -> Any:
-    """Declare a field: numbers lie in [low, high], a text is one of choices; words may stand for a number."""
-    metadata = {"help": help, "low": low, "high": high, "choices": choices, "words": words}
+    """Declare a field: numbers lie in [low, high], a text is one of choices; words may stand for a number.
+
+    `choices_of` gives the choices where they are known only later.
+    """
+    choices_of = choices_of or (lambda: choices)
+    metadata = {"help": help, "low": low, "high": high, "choices": choices_of, "words": words}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -42,7 +48,7 @@ def check_value(field: dataclasses.Field[Any], hint: Any, value: Any) -> Any:
     if type(value) not in allowed or (isinstance(value, str) and words and value not in words):
         raise SeqtoolError(f"'{field.name}' must be {describe_type(allowed, words)}, not {value!r}")
     if isinstance(value, str):
-        choices = field.metadata["choices"]
+        choices = field.metadata["choices"]()
         if choices and value not in choices:
             raise SeqtoolError(f"'{field.name}' has no choice {value!r}{suggest(value, choices)}")
     elif isinstance(value, int | float):

@@ -1,11 +1,11 @@
-"""Parameters and floating-point operations of a model, by formula: nothing is built to be counted.
+"""Parameters and floating-point operations of a Transformer, by formula: nothing is built to be counted.
 
 Legend: D width, F width of the feed-forward, S source length, T target length, V target vocabulary.
 """
 
 from dataclasses import dataclass
 
-from seqtool.config import ModelConfig
+from seqtool.config import TransformerConfig
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class ParameterCount:
         return self.embeddings + self.encoder + self.decoder
 
 
-def count_parameters(config: ModelConfig, src_vocab: int, tgt_vocab: int) -> ParameterCount:
+def count_parameters(config: TransformerConfig, src_vocab: int, tgt_vocab: int) -> ParameterCount:
     """Count the parameters; shared embeddings count once, and the output layer is the target embedding."""
     d = config.d_model
     embeddings = src_vocab * d + (0 if config.share_embeddings else tgt_vocab * d)
@@ -38,7 +38,7 @@ def count_parameters(config: ModelConfig, src_vocab: int, tgt_vocab: int) -> Par
     return ParameterCount(embeddings, encoder, decoder)
 
 
-def count_forward_flops(config: ModelConfig, tgt_vocab: int, src_length: int, tgt_length: int) -> int:
+def count_forward_flops(config: TransformerConfig, tgt_vocab: int, src_length: int, tgt_length: int) -> int:
     """Count the floating-point operations of matrix products in one forward pass of one sentence pair.
 
     A product of (m, k) with (k, n) counts 2mkn. Additions, norms and softmaxes, small beside these, are left out.
@@ -53,8 +53,3 @@ def count_forward_flops(config: ModelConfig, tgt_vocab: int, src_length: int, tg
     decoder_layer = self_attention + cross_attention + t * feed_forward
     output = 2 * t * d * tgt_vocab
     return config.encoder_layers * encoder_layer + config.decoder_layers * decoder_layer + output
-
-
-def count_training_flops(config: ModelConfig, tgt_vocab: int, src_length: int, tgt_length: int) -> int:
-    """Count forward and backward: each product of the forward pass needs two of its size backward."""
-    return 3 * count_forward_flops(config, tgt_vocab, src_length, tgt_length)

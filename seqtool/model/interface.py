@@ -1,16 +1,31 @@
-"""What search, training and scoring know of a model, so that other architectures can join.
+"""What the rest of seqtool knows of a model, so that other architectures can join.
 
 Legend: B sentences, R = B * beams target rows (the beams of a sentence stand next to each other),
-S source length, T target length, D width, V target vocabulary.
+S source length, T target length, D width, V target vocabulary, L layers, H heads.
 """
 
-from typing import Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, Protocol, Self
 
-from torch import Tensor
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from seqtool.config import ModelConfig
+from seqtool.corpus.tokenizer.interface import Vocabularies
+from seqtool.model.embedding import Embedding
+
+
+class EncodedSource(Protocol):
+    """What a model keeps of its encoded sources."""
+
+    def select(self, sentences: Tensor) -> Self:
+        """Keep some sentences, or put them in another order."""
+        ...
 
 
 class Memory(NamedTuple):
-    """The encoded source: what the decoder reads."""
+    """An encoded source as a state for each position."""
 
     states: Tensor  # (B, S, D)
     mask: Tensor  # (B, S), True where there is a real token
@@ -33,29 +48,112 @@ class DecoderCache(Protocol):
         ...
 
     def select(self, sentences: Tensor, beams: int) -> None:
-        """Keep only these sentences, given on the host, each with all its beams (`beams` rows a sentence)."""
+        """Keep only these sentences, given on the host, each with all its beams (`beams` rows per sentence)."""
         ...
 
     def expand(self, beams: int) -> None:
-        """Repeat every row `beams` times; used once, when one row a sentence becomes a beam."""
+        """Repeat every row `beams` times; used once, when one row per sentence becomes a beam."""
         ...
 
 
 class Seq2Seq(Protocol):
-    """A model that translates: encodes a source once, then extends targets position by position."""
+    """What search needs of a model: it encodes a source once, then extends targets position by position."""
 
-    def encode(self, src: Tensor) -> Memory:
-        """Encode source ids (B, S), padded with PAD."""
+    @property
+    def vocabularies(self) -> Vocabularies:
+        """The sizes and special ids of both sides' vocabularies."""
         ...
 
-    def start_cache(self, memory: Memory) -> DecoderCache:
-        """Return an empty cache for decoding from this memory, one row a sentence."""
+    def encode(self, src: Tensor) -> Any:
+        """Encode source ids (B, S), padded with the source's padding id; return an EncodedSource of this model's."""
         ...
 
-    def decode(self, tgt: Tensor, memory: Memory, cache: Any = None, attention: list[Tensor] | None = None) -> Tensor:
+    def start_cache(self, memory: Any) -> DecoderCache:
+        """Return an empty cache for decoding from this memory, one row per sentence."""
+        ...
+
+    def decode(self, tgt: Tensor, memory: Any, cache: Any = None) -> Tensor:
         """Return logits (R, T, V) for target ids (R, T); with a cache of this model's, T counts only the new
         positions.
-
-        A list given as `attention` receives the cross-attention (R, H, T, S) of every layer.
         """
         ...
+
+
+class TranslationModel(nn.Module, ABC):
+    """A model of any kind: all that training, search, validation, scoring, export and reports use of it."""
+
+    def __init__(self, config: ModelConfig, vocabularies: Vocabularies) -> None:
+        super().__init__()
+        self.config = config
+        self.vocabularies = vocabularies
+
+    @abstractmethod
+    def encode(self, src: Tensor) -> Any:
+        """Encode source ids (B, S)."""
+
+    @abstractmethod
+    def start_cache(self, memory: Any) -> DecoderCache:
+        """Return an empty cache for decoding from this memory, one row per sentence."""
+
+    @abstractmethod
+    def decode_states(
+        self, tgt: Tensor, memory: Any, cache: Any = None, attention: list[Tensor] | None = None
+    ) -> Tensor:
+        """Return the decoder's states (R, T, D) for target ids (R, T), before the output projection.
+
+        With a cache, tgt holds only the new positions and the cache moves on. A list given as `attention` receives the
+        weights (R, H, T, S) with which each layer looks at the source, from a model that has attention.
+        """
+
+    @property
+    @abstractmethod
+    def output_weight(self) -> Tensor:
+        """The matrix (V, D) that turns decoder states into logits."""
+
+    @property
+    def output_bias(self) -> Tensor | None:
+        """What is added to the logits (V), where the model has such a bias."""
+        return None
+
+    def project(self, states: Tensor) -> Tensor:
+        """Return the logits (..., V) of decoder states (..., D)."""
+        return F.linear(states, self.output_weight, self.output_bias)
+
+    def decode(self, tgt: Tensor, memory: Any, cache: Any = None) -> Tensor:
+        """Return logits (R, T, V); with a cache, tgt holds only the new positions and the cache moves on."""
+        return self.project(self.decode_states(tgt, memory, cache))
+
+    def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+        """Return the decoder's states (B, T, D) for a training batch; the loss projects them."""
+        return self.decode_states(tgt_in, self.encode(src))
+
+    has_attention = True  # False for a model that does not look back at the source's positions
+
+    def attention_weights(self, src: Tensor, tgt_in: Tensor) -> list[Tensor]:
+        """Return each layer's attention to the source (B, H, T, S); the last one gives the alignment."""
+        attention: list[Tensor] = []
+        self.decode_states(tgt_in, self.encode(src), attention=attention)
+        return attention
+
+    @property
+    def position_limit(self) -> int:
+        """The longest sequence that the model can represent; 0 if there is no limit."""
+        return self.config.position_limit
+
+    def set_word_dropout(self, rate: float) -> None:
+        """Change the chance of hiding a whole input token, which a schedule may do during training."""
+        for module in self.modules():
+            if isinstance(module, Embedding):
+                module.word_dropout = rate
+
+    def muon_matrices(self) -> dict[str, int]:
+        """Return the parameters that Muon may update, and how many matrices stand one below the other in each."""
+        return {}
+
+    @abstractmethod
+    def bytes_per_token(self) -> int:
+        """Estimate the memory that a forward pass keeps for the backward pass, per target token, in float32."""
+
+    def compile_for_translation(self) -> None:
+        """Apply torch.compile to the parts whose shapes vary little in translation: here the encoder."""
+        self.encode = torch.compile(self.encode, dynamic=True)  # type: ignore[method-assign]

@@ -6,14 +6,14 @@ Legend: B batch, R target rows, S source length, T target length, D width of the
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqtool.config import ModelConfig
+from seqtool.config import TransformerConfig
 from seqtool.model.attention import MultiHeadAttention
 from seqtool.model.cache import LayerCache
 from seqtool.model.dropout import Dropout
 from seqtool.model.positions import RotaryPositions
 
 
-def make_norm(config: ModelConfig) -> nn.Module:
+def make_norm(config: TransformerConfig) -> nn.Module:
     """Return the normalisation the configuration asks for."""
     return nn.LayerNorm(config.d_model) if config.norm_kind == "layer" else nn.RMSNorm(config.d_model, eps=1e-6)
 
@@ -21,7 +21,7 @@ def make_norm(config: ModelConfig) -> nn.Module:
 class FeedForward(nn.Module):
     """Two linear maps with an activation between them, applied to each position by itself."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.activation = config.activation
         gated = config.activation == "swiglu"
@@ -44,7 +44,7 @@ class FeedForward(nn.Module):
 class SelfAttention(MultiHeadAttention):
     """Attention of a sequence to itself, with the positions that act inside attention."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         window = config.relative_window if config.positions == "relative" else 0
         super().__init__(config.d_model, config.n_heads, config.attention_dropout, window)
         self.rotary = RotaryPositions(config.d_model // config.n_heads) if config.positions == "rotary" else None
@@ -67,7 +67,7 @@ class SelfAttention(MultiHeadAttention):
 class CrossAttention(MultiHeadAttention):
     """Attention of target positions to the encoded source."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config.d_model, config.n_heads, config.attention_dropout)
 
     def forward(self, x: Tensor, kv: tuple[Tensor, Tensor], mask: Tensor, weights: list[Tensor] | None) -> Tensor:
@@ -85,7 +85,7 @@ class CrossAttention(MultiHeadAttention):
 class EncoderLayer(nn.Module):
     """Self-attention and feed-forward, each with a residual connection."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.pre_norm = config.norm == "pre"
         self.self_attention = SelfAttention(config)
@@ -106,7 +106,7 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention to the source and feed-forward, each with a residual connection."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.pre_norm = config.norm == "pre"
         self.self_attention = SelfAttention(config)

@@ -8,14 +8,15 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from seqtool.config import load_config
-from seqtool.corpus.tokenizer.bpe import TokenizerPair
+from seqtool.corpus.tokenizer.interface import Vocabularies
 from seqtool.errors import SeqtoolError
 from seqtool.files import write_whole
-from seqtool.model.transformer import Transformer
+from seqtool.model.interface import TranslationModel
+from seqtool.model.kinds import build_model
 from seqtool.run_directory import RunDir
 
 
-def weights_of(model: Transformer) -> dict[str, Tensor]:
+def weights_of(model: TranslationModel) -> dict[str, Tensor]:
     """Return the model's weights by name, each once: shared embeddings go by the source's name."""
     seen: dict[int, str] = {}
     weights = {}
@@ -41,7 +42,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise SeqtoolError(f"{path}: damaged or not a safetensors file ({error}); restore it from a copy") from None
 
 
-def put_weights(model: Transformer, weights: dict[str, Tensor], origin: Path) -> None:
+def put_weights(model: TranslationModel, weights: dict[str, Tensor], origin: Path) -> None:
     """Copy weights into a model, or say which of them do not fit."""
     expected = weights_of(model)
     missing, unknown = sorted(expected.keys() - weights.keys()), sorted(weights.keys() - expected.keys())
@@ -59,12 +60,10 @@ def put_weights(model: Transformer, weights: dict[str, Tensor], origin: Path) ->
         tensor.copy_(weights[name])
 
 
-def load_model(run: RunDir, device: str | torch.device = "cpu") -> Transformer:
+def load_model(run: RunDir, vocabularies: Vocabularies, device: str | torch.device = "cpu") -> TranslationModel:
     """Build the model of a run directory, ready to translate."""
     run.require_model()
-    tokenizers = TokenizerPair.load(run)
-    config = load_config(run.config).model
-    model = Transformer(config, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+    model = build_model(load_config(run.config).model, vocabularies)
     with torch.no_grad():
         put_weights(model, read_weights(run.weights), run.weights)
     return model.to(device).eval()

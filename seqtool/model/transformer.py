@@ -3,64 +3,38 @@
 Legend: B sentences, R = B * beams target rows, S source length, T target length, D width, V vocabulary.
 """
 
-import math
 from typing import cast
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqtool.config import ModelConfig
-from seqtool.corpus.tokenizer.bpe import PAD
-from seqtool.errors import SeqtoolError
+from seqtool.config import TransformerConfig
+from seqtool.corpus.tokenizer.interface import Vocabularies
 from seqtool.model.attention import MultiHeadAttention
 from seqtool.model.cache import Cache
-from seqtool.model.dropout import Dropout, draw_uniform
-from seqtool.model.interface import Memory
+from seqtool.model.dropout import draw_uniform
+from seqtool.model.embedding import Embedding, token_tables
+from seqtool.model.interface import Memory, TranslationModel
 from seqtool.model.layers import DecoderLayer, EncoderLayer, FeedForward, make_norm
 from seqtool.model.positions import LearnedPositions, SinusoidalPositions
 
 
-class Embedding(nn.Module):
-    """Token vectors scaled by sqrt(D), with positions added and dropout on the sum."""
-
-    def __init__(self, config: ModelConfig, tokens: nn.Embedding) -> None:
-        super().__init__()
-        self.tokens = tokens
-        self.scale = math.sqrt(config.d_model)
-        self.word_dropout = config.word_dropout
-        self.drop = Dropout(config.dropout)
-        self.positions: SinusoidalPositions | LearnedPositions | None = None
-        if config.positions == "sinusoidal":
-            self.positions = SinusoidalPositions(config.d_model)
-        elif config.positions == "learned":
-            self.positions = LearnedPositions(config.d_model, config.max_positions)
-
-    def forward(self, ids: Tensor, start: int = 0) -> Tensor:
-        """ids (B, T) at positions start, start + 1, ... -> (B, T, D)."""
-        x = self.tokens(ids) * self.scale  # (B, T, D)
-        if self.training and self.word_dropout:
-            x = x * (draw_uniform(ids.shape, ids.device) >= self.word_dropout)[..., None]
-        if self.positions is not None:
-            x = self.positions(x, start)
-        return cast(Tensor, self.drop(x))
+def added_positions(config: TransformerConfig) -> nn.Module | None:
+    """Return the positions that are added to embeddings; the others act inside attention."""
+    if config.positions == "sinusoidal":
+        return SinusoidalPositions(config.d_model)
+    return LearnedPositions(config.d_model, config.max_positions) if config.positions == "learned" else None
 
 
-class Transformer(nn.Module):
+class Transformer(TranslationModel):
     """Encodes a source sentence and predicts each next target token from it and from the tokens so far."""
 
-    def __init__(self, config: ModelConfig, src_vocab: int, tgt_vocab: int) -> None:
-        super().__init__()
-        self.config = config
-        if config.share_embeddings and src_vocab != tgt_vocab:
-            raise SeqtoolError(
-                f"vocabularies of {src_vocab} and {tgt_vocab} tokens cannot share embeddings; "
-                "set model.share_embeddings = false, or use one joint vocabulary (tokenizer.joint = true)"
-            )
-        src_tokens = nn.Embedding(src_vocab, config.d_model)
-        tgt_tokens = src_tokens if config.share_embeddings else nn.Embedding(tgt_vocab, config.d_model)
-        self.src_embedding = Embedding(config, src_tokens)
-        self.tgt_embedding = Embedding(config, tgt_tokens)
+    config: TransformerConfig
+
+    def __init__(self, config: TransformerConfig, vocabularies: Vocabularies) -> None:
+        super().__init__(config, vocabularies)
+        src_tokens, tgt_tokens = token_tables(config, vocabularies)
+        self.src_embedding = Embedding(config, src_tokens, added_positions(config))
+        self.tgt_embedding = Embedding(config, tgt_tokens, added_positions(config))
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         pre_norm = config.norm == "pre"  # a residual stream that was never normalised is so once, at its end
@@ -73,13 +47,9 @@ class Transformer(nn.Module):
         """The (V, D) weights that turn decoder states into logits: the target embeddings."""
         return self.tgt_embedding.tokens.weight
 
-    def set_word_dropout(self, rate: float) -> None:
-        """Change the chance of hiding a whole input token, which a training may do on its way."""
-        self.src_embedding.word_dropout = self.tgt_embedding.word_dropout = rate
-
     def encode(self, src: Tensor) -> Memory:
         """Encode source ids (B, S)."""
-        mask = src != PAD  # (B, S)
+        mask = src != self.vocabularies.source.special.pad  # (B, S)
         x = self.src_embedding(src)
         for layer in self.encoder:
             if not self._is_dropped():
@@ -110,25 +80,26 @@ class Transformer(nn.Module):
             cache.advance(*tgt.shape)
         return cast(Tensor, self.decoder_norm(x))
 
-    def project(self, states: Tensor) -> Tensor:
-        """Return the logits (..., V) of decoder states (..., D)."""
-        return F.linear(states, self.output_weight)
+    def muon_matrices(self) -> dict[str, int]:
+        """Return the matrices of the layers; embeddings and tables of positions are looked up row by row."""
+        inner = 2 if self.config.activation == "swiglu" else 1
+        parts = {"qkv.weight": 3, "out.weight": 1, "inner.weight": inner, "outer.weight": 1}
+        places = {name: ".".join(name.split(".")[-2:]) for name, _ in self.named_parameters()}
+        return {name: parts[place] for name, place in places.items() if place in parts}
 
-    def decode(
-        self, tgt: Tensor, memory: Memory, cache: Cache | None = None, attention: list[Tensor] | None = None
-    ) -> Tensor:
-        """Return logits (R, T, V); with a cache, tgt holds only the new positions and the cache moves on."""
-        return self.project(self.decode_states(tgt, memory, cache, attention))
+    def bytes_per_token(self) -> int:
+        """Count what layers keep for the backward pass: about 16 vectors of d_model and 3 of d_ff per token."""
+        config = self.config
+        return (config.encoder_layers + 2 * config.decoder_layers) * 4 * (16 * config.d_model + 3 * config.d_ff)
 
-    def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
-        """Return the decoder's states (B, T, D) for a training batch; the loss projects them."""
-        return self.decode_states(tgt_in, self.encode(src))
+    def compile_for_translation(self) -> None:
+        """Compile what knows no cache: the encoder and the decoder's feed-forward layers.
 
-    def cross_attention(self, src: Tensor, tgt_in: Tensor) -> Tensor:
-        """Return every layer's cross-attention weights (L, B, H, T, S), for pictures and alignments."""
-        attention: list[Tensor] = []
-        self.decode_states(tgt_in, self.encode(src), attention=attention)
-        return torch.stack(attention)
+        The cache's sizes change in so many ways that torch.compile would compile again and again, and then give up.
+        """
+        super().compile_for_translation()
+        for layer in cast(list[DecoderLayer], self.decoder):
+            layer.feed_forward.compile(dynamic=True)
 
     def _is_dropped(self) -> bool:
         """Draw whether to skip a layer in this step (on the host, so that no device has to be waited for)."""

@@ -13,7 +13,8 @@ from seqtool.corpus.progress import Progress as CorpusProgress
 from seqtool.corpus.progress import Stopwatch
 from seqtool.corpus.reading.blocks import decode_line, read_pairs
 from seqtool.corpus.reading.corpus import Corpus
-from seqtool.corpus.tokenizer.bpe import TokenizerPair
+from seqtool.corpus.tokenizer.interface import TokenizerPair
+from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
 from seqtool.run_directory import RunDir
 from seqtool.training.progress import Progress
@@ -47,7 +48,7 @@ def prepare_data(request: TrainRequest, run: RunDir, device: str, progress: Prog
     pairs = count_known_pairs(run, request.corpora)
     config = request.resolve(pairs, device)
     if request.start_from:
-        tokenizers: TokenizerPair | None = TokenizerPair.load(RunDir(request.start_from).require_model())
+        tokenizers: TokenizerPair | None = load_pair(RunDir(request.start_from).require_model())
         config = config_to_tune(request, config)
     elif tokenizers := given_tokenizers(run):
         config = replace(config, tokenizer=describe_given(run, tokenizers, config.tokenizer, request.given_settings()))
@@ -101,9 +102,7 @@ def describe_config(config: Config) -> str:
     """Return what makes one model differ from another, in a line."""
     model, train = config.model, config.train
     return (
-        f"d_model {model.d_model}, d_ff {model.d_ff}, {model.encoder_layers}+{model.decoder_layers} layers, "
-        f"{model.positions} positions, "
-        f"vocabulary {config.tokenizer.vocab_size:,}, dropout {model.dropout:g}, "
+        f"{model.describe()}, vocabulary {config.tokenizer.vocab_size:,}, dropout {model.dropout:g}, "
         f"label smoothing {train.label_smoothing:g}, {train.batch_tokens} tokens a batch, "
         f"{train.optimizer} with learning rate {train.lr:g}"
         + (f", the first {100 * train.both_ways:g} % of the steps both ways" if train.both_ways else "")
@@ -148,7 +147,7 @@ def describe_given(run: RunDir, tokenizers: TokenizerPair, config: TokenizerConf
 def open_data(request: TrainRequest, run: RunDir) -> TrainingData:
     """Open what prepare_data made; every worker does this for itself."""
     config = load_config(run.config)
-    tokenizers = TokenizerPair.load(run)
+    tokenizers = load_pair(run)
     corpus = PreparedCorpus.open(run.prepared)
     valid = read_valid(request.valid) if request.valid else corpus.held_out
     if not valid:

@@ -15,7 +15,6 @@ from torch import Tensor
 from seqtool import __version__
 from seqtool.errors import SeqtoolError
 from seqtool.files import to_json, write_whole
-from seqtool.model.counting import count_parameters
 from seqtool.model.loading import save_weights
 from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import Checkpoint, read_checkpoint
@@ -132,10 +131,8 @@ def publish(
     finished: str,
 ) -> None:
     """Write model.safetensors and a manifest that vouches for all files of the model."""
-    config, state = trainer.config, trainer.state
+    state = trainer.state
     save_weights(choice.candidate.weights, run.weights)
-    vocabularies = data.tokenizers.source.vocab_size, data.tokenizers.target.vocab_size
-    parameters = count_parameters(config.model, *vocabularies)
     manifest = {
         "format": 1,
         "seqtool": __version__,
@@ -144,7 +141,7 @@ def publish(
         "versions": versions(),
         "data": data.describe(),
         "model": {
-            "parameters": parameters.total,
+            "parameters": sum(weight.numel() for weight in choice.candidate.weights.values()),
             "source": choice.candidate.name,
             "step": choice.candidate.step,
             "candidates": dict(choice.scores),

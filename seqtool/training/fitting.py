@@ -5,22 +5,22 @@ import os
 import torch
 
 from seqtool.config import Config
+from seqtool.model.interface import TranslationModel
 from seqtool.model.oom import is_out_of_memory
-from seqtool.model.transformer import Transformer
 from seqtool.training.loss import smoothed_cross_entropy
 
 SMALLEST, LARGEST = 512, 65536
 SHARE = 0.6  # of the free memory that a trial may take, since other batches are shaped less kindly
 
 
-def fit_batch_tokens(model: Transformer, config: Config, vocab: int, device: torch.device) -> int:
+def fit_batch_tokens(model: TranslationModel, config: Config, vocab: int, device: torch.device) -> int:
     """Return the largest power of two of tokens, within bounds, that fits the memory at hand."""
     if device.type == "cuda":
         return _fit_by_trial(model, config, vocab, device)
-    return _fit_by_estimate(config, free_memory())
+    return _fit_by_estimate(model.bytes_per_token(), free_memory())
 
 
-def _fit_by_trial(model: Transformer, config: Config, vocab: int, device: torch.device) -> int:
+def _fit_by_trial(model: TranslationModel, config: Config, vocab: int, device: torch.device) -> int:
     """Double the batch until it no longer fits a share of the device's memory."""
     tokens = SMALLEST
     while tokens < LARGEST:
@@ -41,20 +41,19 @@ def _fit_by_trial(model: Transformer, config: Config, vocab: int, device: torch.
     return tokens
 
 
-def _try_batch(model: Transformer, config: Config, vocab: int, tokens: int, device: torch.device) -> None:
+def _try_batch(model: TranslationModel, config: Config, vocab: int, tokens: int, device: torch.device) -> None:
     length = min(config.data.max_tokens, 64)
-    ids = torch.full((max(1, tokens // length), length), min(4, vocab - 1), device=device)
+    ordinary = next(index for index in range(vocab) if index not in model.vocabularies.source.special)
+    ids = torch.full((max(1, tokens // length), length), ordinary, device=device)
     with torch.autocast(device.type, dtype=torch.bfloat16, enabled=config.train.precision != "float32"):
         states = model(ids, ids).flatten(0, 1)
-        loss, _ = smoothed_cross_entropy(states, model.output_weight, ids.flatten(), config.train.label_smoothing)
+        smoothing = config.train.label_smoothing
+        loss, _ = smoothed_cross_entropy(states, model.output_weight, model.output_bias, ids.flatten(), smoothing)
     loss.backward()
 
 
-def _fit_by_estimate(config: Config, free: int) -> int:
-    """Estimate from what a layer keeps for the backward pass: about 16 vectors of d_model and 3 of d_ff a token."""
-    m = config.model
-    per_layer = 4 * (16 * m.d_model + 3 * m.d_ff)
-    per_token = (m.encoder_layers + 2 * m.decoder_layers) * per_layer
+def _fit_by_estimate(per_token: int, free: int) -> int:
+    """Estimate from the bytes that the model keeps per token for the backward pass."""
     tokens = SMALLEST
     while 2 * tokens <= LARGEST and 2 * tokens * per_token <= SHARE * free:
         tokens *= 2

@@ -15,9 +15,6 @@ from torch import Tensor, nn
 
 MOMENTUM = 0.95
 ADAMW_STEP = 0.2  # the usual root mean square of AdamW's steps, in learning rates; so that the same rates fit both
-# Places of the model's matrices, and how many stand one below the other in each (inner.weight has two where it is
-# gated). Embeddings and tables of positions are left to AdamW: their rows are looked up one by one.
-PARTS = {"qkv.weight": 3, "out.weight": 1, "inner.weight": 1, "outer.weight": 1}
 # A polynomial that brings singular values from (0, 1] near to 1 within a few rounds; they end between 0.7 and 1.2.
 ROUNDS = 5
 LINEAR, CUBIC, QUINTIC = 3.4445, -4.7750, 2.0315
@@ -32,27 +29,15 @@ class Matrix:
     weight: Tensor  # (R, C), a view of the parameter
 
 
-def is_for_muon(name: str) -> bool:
-    """Tell whether the parameter of this name is a matrix, or several, that Muon can update."""
-    return _place(name) in PARTS
-
-
-def _place(name: str) -> str:
-    return ".".join(name.split(".")[-2:])
-
-
 class Muon:
     """Updates some matrices of a model; keeps one tensor of momentum for each."""
 
-    def __init__(
-        self, parameters: Mapping[int, nn.Parameter], names: Mapping[nn.Parameter, str], gated: bool = False
-    ) -> None:
-        """Take parameters by their numbers; `gated` tells that the feed-forward layers are."""
-        parts = {**PARTS, "inner.weight": 2} if gated else PARTS
+    def __init__(self, parameters: Mapping[int, nn.Parameter], parts: Mapping[int, int]) -> None:
+        """Take parameters by their numbers, and how many matrices stand one below the other in each."""
         self.momentum = {number: torch.zeros_like(parameter) for number, parameter in parameters.items()}
         self._groups: dict[tuple[int, ...], list[Matrix]] = {}
         for number, parameter in parameters.items():
-            rows = len(parameter) // parts[_place(names[parameter])]
+            rows = len(parameter) // parts[number]
             for first in range(0, len(parameter), rows):
                 part = slice(first, first + rows)
                 matrix = Matrix(number, part, parameter.detach()[part])

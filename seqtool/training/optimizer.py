@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from seqtool.config import TrainConfig
+from seqtool.model.interface import TranslationModel
 from seqtool.model.loading import weights_of
-from seqtool.model.transformer import Transformer
 from seqtool.training.adamw import STATE_KEYS, AdamW
 from seqtool.training.distributed import Workers
-from seqtool.training.muon import Muon, is_for_muon
+from seqtool.training.muon import Muon
 
 FIRST_LOSS_SCALE = 2.0**15
 GROW_LOSS_SCALE_AFTER = 2000  # good steps
@@ -26,7 +26,9 @@ MOMENTUM_KEY = "exp_avg"  # all that Muon keeps of a parameter
 class Updater:
     """Owns the optimizer's state, the moving average and the counters of skipped steps."""
 
-    def __init__(self, model: Transformer, config: TrainConfig, precision: str, workers: Workers | None = None) -> None:
+    def __init__(
+        self, model: TranslationModel, config: TrainConfig, precision: str, workers: Workers | None = None
+    ) -> None:
         self.model = model
         self.config = config
         self.names = {parameter: name for name, parameter in model.named_parameters()}
@@ -37,10 +39,10 @@ class Updater:
         self.mine = [
             i for i in range(len(self.parameters)) if self.owners is None or self.owners[i] == self.workers.rank
         ]
-        wants_muon = config.optimizer == "muon"
-        self.by_muon = {i for i, name in enumerate(self.names.values()) if wants_muon and is_for_muon(name)}
+        matrices = model.muon_matrices() if config.optimizer == "muon" else {}
+        self.by_muon = {i for i, name in enumerate(self.names.values()) if name in matrices}
         muons = {i: self.parameters[i] for i in self.mine if i in self.by_muon}
-        self.muon = Muon(muons, self.names, gated=model.config.activation == "swiglu")
+        self.muon = Muon(muons, {i: matrices[self.names[parameter]] for i, parameter in muons.items()})
         self.adamw = AdamW({i: self.parameters[i] for i in self.mine if i not in self.by_muon}, config)
         self.scales_loss = precision == "fp16"
         self.loss_scale = torch.tensor(FIRST_LOSS_SCALE if self.scales_loss else 1.0, device=device)
@@ -135,7 +137,7 @@ def share_out(parameters: list[nn.Parameter], workers: Workers) -> list[int]:
     return owners
 
 
-def weights_by_name(model: Transformer, weights: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
+def weights_by_name(model: TranslationModel, weights: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
     """Return the model's weights, or others of the same names in its place, each name once."""
     names = weights_of(model)
     return names if weights is None else {name: weights[name] for name in names}

@@ -6,12 +6,13 @@ from dataclasses import replace
 import torch
 
 from seqtool.config import Config
-from seqtool.corpus.tokenizer.bpe import TokenizerPair
+from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.durations import format_seconds
 from seqtool.errors import SeqtoolError
 from seqtool.files import locked, make_folder
+from seqtool.model.interface import TranslationModel
+from seqtool.model.kinds import build_model
 from seqtool.model.loading import put_weights, read_weights
-from seqtool.model.transformer import Transformer
 from seqtool.process import threads_per_process
 from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import is_disk_full
@@ -85,7 +86,7 @@ def build_trainer(
     torch.set_float32_matmul_precision("high" if workers.device.type == "cuda" else "highest")
     precision = choose_precision(config.train.precision, workers.device.type)
     torch.manual_seed(config.train.seed)
-    model = Transformer(config.model, data.tokenizers.source.vocab_size, data.tokenizers.target.vocab_size)
+    model = build_model(config.model, data.tokenizers.vocabularies)
     if request.start_from:
         with torch.no_grad():
             put_weights(model, read_weights(RunDir(request.start_from).weights), request.start_from)
@@ -108,7 +109,12 @@ def build_trainer(
 
 
 def settle_batch_tokens(
-    config: Config, run: RunDir, model: Transformer, tokenizers: TokenizerPair, workers: Workers, progress: Progress
+    config: Config,
+    run: RunDir,
+    model: TranslationModel,
+    tokenizers: TokenizerPair,
+    workers: Workers,
+    progress: Progress,
 ) -> Config:
     """Fit the batch to the memory, and record the figure so that the run keeps it."""
     tokens = fit_batch_tokens(model, config, tokenizers.source.vocab_size, workers.device) if workers.is_first else 0

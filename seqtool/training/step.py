@@ -15,11 +15,10 @@ from torch import Tensor, nn
 
 from seqtool.config import TrainConfig
 from seqtool.corpus.batches.batches import Batch
-from seqtool.corpus.tokenizer.bpe import PAD
 from seqtool.errors import SeqtoolError
 from seqtool.model.dropout import drawing_from
+from seqtool.model.interface import TranslationModel
 from seqtool.model.oom import is_out_of_memory
-from seqtool.model.transformer import Transformer
 from seqtool.process import quick_turns
 from seqtool.training.distributed import Workers
 from seqtool.training.loss import consistent_cross_entropy, smoothed_cross_entropy
@@ -41,7 +40,7 @@ class Part:
 def make_part(batch: Batch, rows: slice, device: torch.device) -> Part:
     """Bring some rows of a batch to the device without waiting for it."""
     tgt_out = np.ascontiguousarray(batch.tgt_out[rows]).reshape(-1)
-    real = np.flatnonzero(tgt_out != PAD)
+    real = np.flatnonzero(tgt_out != batch.special.pad)
     arrays = (batch.src[rows], batch.tgt_in[rows], real, tgt_out[real])
     return Part(*(_to_device(array, device) for array in arrays))
 
@@ -65,7 +64,7 @@ def split_batch(batch: Batch, micro_tokens: int, multiple: int, device: torch.de
 class LossOf(nn.Module):
     """A model together with its training loss, summed over the real target tokens."""
 
-    def __init__(self, model: Transformer, config: TrainConfig) -> None:
+    def __init__(self, model: TranslationModel, config: TrainConfig) -> None:
         super().__init__()
         self.model = model
         self.smoothing = config.label_smoothing
@@ -76,7 +75,9 @@ class LossOf(nn.Module):
         """Return the loss to minimise and the plain negative log-likelihood, both sums."""
         if self.r_drop and self.training:
             return self._with_consistency(part)
-        return smoothed_cross_entropy(self._states(part), self.model.output_weight, part.targets, self.smoothing)
+        return smoothed_cross_entropy(
+            self._states(part), self.model.output_weight, self.model.output_bias, part.targets, self.smoothing
+        )
 
     def _states(self, part: Part) -> Tensor:
         states: Tensor = self.run_model(part.src, part.tgt_in)  # (B, T, D)
@@ -88,6 +89,7 @@ class LossOf(nn.Module):
             self._states(part),
             self._states(part),
             self.model.output_weight,
+            self.model.output_bias,
             part.targets,
             self.smoothing,
             self.r_drop,

@@ -11,8 +11,8 @@ from seqtool.corpus.batches.batches import Batch, BatchPlan, iterate_batches
 from seqtool.corpus.batches.bpe_dropout import BpeDropout
 from seqtool.corpus.preparing.prepared import PreparedCorpus
 from seqtool.errors import SeqtoolError
+from seqtool.model.interface import TranslationModel
 from seqtool.model.loading import put_weights
-from seqtool.model.transformer import Transformer
 from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import Checkpoint, Checkpoints, write_checkpoint
 from seqtool.training.distributed import Workers
@@ -35,7 +35,7 @@ class Trainer:
         self,
         config: Config,
         run: RunDir,
-        model: Transformer,
+        model: TranslationModel,
         corpus: PreparedCorpus,
         validator: Validator | None,
         workers: Workers,
@@ -85,7 +85,10 @@ class Trainer:
         assert isinstance(batch_tokens, int), "'auto' is settled before training starts"
         plan = BatchPlan(self.corpus.src_lengths, self.corpus.tgt_lengths, batch_tokens, train.seed, self.corpus.parts)
         start = (state.epoch, state.index)
-        batches = iterate_batches(self.corpus, plan, start, self.workers.rank, self.workers.size, dropout=self.dropout)
+        vocabularies = self.model.vocabularies
+        special = (vocabularies.source.special, vocabularies.target.special)
+        rank, size = self.workers.rank, self.workers.size
+        batches = iterate_batches(self.corpus, plan, special, start, rank, size, dropout=self.dropout)
         if self.workers.is_first:
             self._open_logs()
         self._clock = time.monotonic()

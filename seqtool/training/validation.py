@@ -11,10 +11,10 @@ from torch import Tensor
 
 from seqtool.config import Config
 from seqtool.corpus.text import clean_text
-from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD, TokenizerPair
+from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.evaluation.scores.metrics import MetricScore, score_bleu_chrf
+from seqtool.model.kinds import build_model
 from seqtool.model.loading import weights_of
-from seqtool.model.transformer import Transformer
 from seqtool.process import threads_per_process
 from seqtool.training.loss import smoothed_cross_entropy
 from seqtool.translation.engines.torch_engine import TorchEngine
@@ -49,7 +49,8 @@ class Validator:
         self.pairs = list(pairs)
         self.config = config
         self.device = device
-        self.model = Transformer(config.model, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+        self.model = build_model(config.model, tokenizers.vocabularies)
+        self._special = tokenizers.special
         self.model.to(device).eval()
         self._weights = weights_of(self.model)
         threads = config.decode.threads or config.train.threads or threads_per_process()
@@ -75,22 +76,26 @@ class Validator:
 
     def _mean_loss(self) -> float:
         """Return the mean negative log-likelihood of a target token, ends included."""
+        of_src, of_tgt = self._special
         total, n_tokens = 0.0, 0
         rows = max(1, self.config.train.micro_tokens // (self.config.data.max_tokens + 1))
         with torch.inference_mode():
             for start in range(0, len(self._ids), max(rows, 16)):
                 chunk = self._ids[start : start + max(rows, 16)]
-                src = self._pad([[*s, EOS] for s, _ in chunk])
-                tgt_in, tgt_out = self._pad([[BOS, *t] for _, t in chunk]), self._pad([[*t, EOS] for _, t in chunk])
-                real = (tgt_out != PAD).flatten()
+                src = self._pad([[*s, of_src.eos] for s, _ in chunk], of_src.pad)
+                tgt_in = self._pad([[of_tgt.bos, *t] for _, t in chunk], of_tgt.pad)
+                tgt_out = self._pad([[*t, of_tgt.eos] for _, t in chunk], of_tgt.pad)
+                real = (tgt_out != of_tgt.pad).flatten()
                 states = self.model(src, tgt_in).flatten(0, 1)[real]
-                _, nll = smoothed_cross_entropy(states, self.model.output_weight, tgt_out.flatten()[real], 0.0)
+                _, nll = smoothed_cross_entropy(
+                    states, self.model.output_weight, self.model.output_bias, tgt_out.flatten()[real], 0.0
+                )
                 total += float(nll)
                 n_tokens += len(states)
         return total / n_tokens
 
-    def _pad(self, rows: list[list[int]]) -> Tensor:
-        padded = np.full((len(rows), max(map(len, rows))), PAD, np.int64)
+    def _pad(self, rows: list[list[int]], pad: int) -> Tensor:
+        padded = np.full((len(rows), max(map(len, rows))), pad, np.int64)
         for row, ids in zip(padded, rows, strict=True):
             row[: len(ids)] = ids
         return torch.from_numpy(padded).to(self.device)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from seqtool.config import DecodeConfig
-from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD, SPACE, UNK, Tokenizer
+from seqtool.corpus.tokenizer.interface import SPACE, SpecialIds, Tokenizer
 from seqtool.errors import SeqtoolError, suggest
 from seqtool.translation.engines.interface import Engine, SearchOptions
 
@@ -25,7 +25,7 @@ def make_options(config: DecodeConfig, target: Tokenizer, changes: Mapping[str, 
             given[name] = token_ids(given[name], target, name)
     options = SearchOptions.from_config(config, **given)
     check_together(options, given)
-    check_known(check_ids(options, []), target.vocab_size)
+    check_known(check_ids(options, [], target.special), target.vocab_size)
     return options
 
 
@@ -49,14 +49,14 @@ def check_together(options: SearchOptions, given: Mapping[str, Any]) -> None:
         )
 
 
-def check_ids(options: SearchOptions, prefixes: Sequence[Sequence[int]]) -> int:
+def check_ids(options: SearchOptions, prefixes: Sequence[Sequence[int]], special: SpecialIds) -> int:
     """Raise if tokens are asked for that cannot be, or that contradict each other; return the highest."""
     wanted = {*options.required, *(token for prefix in prefixes for token in prefix)}
     if min(wanted | {*options.banned}, default=0) < 0:
         raise SeqtoolError(f"token {min(wanted | {*options.banned})} cannot be: token ids begin with 0; give another")
-    if EOS in options.banned:
+    if special.eos in options.banned:
         raise SeqtoolError("the end symbol cannot be banned: no translation could end; take it off the banned tokens")
-    if {PAD, BOS, EOS} & wanted:
+    if {special.pad, special.bos, special.eos} & wanted:
         raise SeqtoolError("begin, end and padding symbols cannot be required or stand in a prefix; leave them out")
     both = set(options.banned) & set(options.required)
     if both:
@@ -90,7 +90,7 @@ def token_ids(words: Iterable[str | int], target: Tokenizer, name: str) -> tuple
             ids.append(word)
             continue
         forms = [word] if word.startswith(SPACE) else [SPACE + word, word]
-        found = [form_id for form_id in target.ids_of(forms) if form_id != UNK]
+        found = [form_id for form_id in target.ids_of(forms) if form_id != target.special.unk]
         if not found:
             pieces = " ".join(target.pieces(target.encode(word)))
             raise SeqtoolError(

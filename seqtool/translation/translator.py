@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from seqtool.config import Config, DecodeConfig
 from seqtool.corpus.text import clean_text
-from seqtool.corpus.tokenizer.bpe import TokenizerPair
+from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.translation.engines.interface import Engine, SearchOptions, TokenHypothesis
 from seqtool.translation.guard import choose
@@ -92,7 +92,7 @@ class Translator:
     def with_config(cls, config: Config, tokenizers: TokenizerPair, engine: Engine, **others: Any) -> "Translator":
         """Make a translator with the decoding settings and the limits of a run's configuration."""
         max_tokens = config.data.max_tokens
-        max_positions = config.model.max_positions if config.model.positions == "learned" else 0
+        max_positions = config.model.position_limit
         return cls(
             tokenizers,
             engine,

@@ -15,9 +15,12 @@ from seqtool.corpus.batches.bpe_dropout import BpeDropout
 from seqtool.corpus.batches.planning import BatchPlan, EpochPlan, Ints, Part
 from seqtool.corpus.batches.prefetch import Prefetched
 from seqtool.corpus.preparing.token_array import TokenArray
-from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD
+from seqtool.corpus.tokenizer.interface import SpecialIds
 
 __all__ = ["Batch", "BatchPlan", "EpochPlan", "Part", "iterate_batches", "make_batch"]
+
+
+BothSpecialIds = tuple[SpecialIds, SpecialIds]  # of source and target
 
 
 class PairArrays(Protocol):
@@ -33,26 +36,28 @@ class PairArrays(Protocol):
 class Batch:
     """One worker's rows of a global batch; there may be none where the batch has fewer rows than workers."""
 
-    src: Ints  # (B, S) int64, each row the source ids and EOS, then PAD
-    tgt_in: Ints  # (B, T) int64, each row BOS and the target ids, then PAD
-    tgt_out: Ints  # (B, T) int64, each row the target ids and EOS, then PAD
+    src: Ints  # (B, S) int64, each row the source ids and the end, then padding
+    tgt_in: Ints  # (B, T) int64, each row the begin and the target ids, then padding
+    tgt_out: Ints  # (B, T) int64, each row the target ids and the end, then padding
     pairs: Ints  # (B,) pair numbers in the corpus
     epoch: int
     index: int  # of the global batch in its epoch
     n_src_tokens: int  # of the whole global batch, ends included and padding not
     n_tgt_tokens: int
     last_in_epoch: bool
+    special: SpecialIds  # of the target
 
     def __len__(self) -> int:
         return len(self.src)
 
     def turned(self) -> "Batch":
         """Return the batch with source and target in each other's place."""
-        words = np.where(self.src == EOS, PAD, self.src)[:, :-1]
+        special = self.special
+        words = np.where(self.src == special.eos, special.pad, self.src)[:, :-1]
         return replace(
             self,
             src=self.tgt_out,
-            tgt_in=np.pad(words, ((0, 0), (1, 0)), constant_values=BOS),
+            tgt_in=np.pad(words, ((0, 0), (1, 0)), constant_values=special.bos),
             tgt_out=self.src,
             n_src_tokens=self.n_tgt_tokens,
             n_tgt_tokens=self.n_src_tokens,
@@ -62,6 +67,7 @@ class Batch:
 def iterate_batches(
     corpus: PairArrays,
     plan: BatchPlan,
+    special: BothSpecialIds,
     start: tuple[int, int] = (0, 0),
     rank: int = 0,
     n_workers: int = 1,
@@ -69,24 +75,31 @@ def iterate_batches(
     dropout: BpeDropout | None = None,
 ) -> Iterator[Batch]:
     """Yield one worker's batches without end from (epoch, index) on; close() ends the thread that makes them."""
-    batches = _all_batches(corpus, plan, start, rank, n_workers, dropout)
+    batches = _all_batches(corpus, plan, special, start, rank, n_workers, dropout)
     return Prefetched(batches, prefetch) if prefetch else batches
 
 
 def _all_batches(
-    corpus: PairArrays, plan: BatchPlan, start: tuple[int, int], rank: int, n_workers: int, dropout: BpeDropout | None
+    corpus: PairArrays,
+    plan: BatchPlan,
+    special: BothSpecialIds,
+    start: tuple[int, int],
+    rank: int,
+    n_workers: int,
+    dropout: BpeDropout | None,
 ) -> Iterator[Batch]:
     first_epoch, first_index = start
     for epoch in itertools.count(first_epoch):
         epoch_plan = plan.epoch(epoch)
         for index in range(first_index, len(epoch_plan)):
-            yield make_batch(corpus, epoch_plan, epoch, index, rank, n_workers, dropout)
+            yield make_batch(corpus, epoch_plan, special, epoch, index, rank, n_workers, dropout)
         first_index = 0
 
 
 def make_batch(
     corpus: PairArrays,
     epoch_plan: EpochPlan,
+    special: BothSpecialIds,
     epoch: int,
     index: int,
     rank: int = 0,
@@ -94,6 +107,7 @@ def make_batch(
     dropout: BpeDropout | None = None,
 ) -> Batch:
     """Make one worker's rows of one global batch."""
+    of_src, of_tgt = special
     pairs = epoch_plan[index].astype(np.int64)
     mine = slice(rank, None, n_workers)
     if dropout is None:
@@ -107,15 +121,16 @@ def make_batch(
         src, src_lengths = _take_rows(src, src_lengths, mine)
         tgt, tgt_lengths = _take_rows(tgt, tgt_lengths, mine)
     return Batch(
-        src=_with_end(_pad(src, src_lengths, 0), src_lengths),
-        tgt_in=_with_begin(_pad(tgt, tgt_lengths, 1)),
-        tgt_out=_with_end(_pad(tgt, tgt_lengths, 0), tgt_lengths),
+        src=_with_end(_pad(src, src_lengths, 0, of_src), src_lengths, of_src),
+        tgt_in=_with_begin(_pad(tgt, tgt_lengths, 1, of_tgt), of_tgt),
+        tgt_out=_with_end(_pad(tgt, tgt_lengths, 0, of_tgt), tgt_lengths, of_tgt),
         pairs=pairs[mine],
         epoch=epoch,
         index=index,
         n_src_tokens=n_src_tokens + len(pairs),
         n_tgt_tokens=n_tgt_tokens + len(pairs),
         last_in_epoch=index == len(epoch_plan) - 1,
+        special=of_tgt,
     )
 
 
@@ -125,19 +140,19 @@ def _take_rows(tokens: Ints, lengths: Ints, mine: slice) -> tuple[Ints, Ints]:
     return tokens[np.repeat(wanted, lengths)], lengths[mine]
 
 
-def _pad(tokens: Ints, lengths: Ints, shift: int) -> Ints:
+def _pad(tokens: Ints, lengths: Ints, shift: int, special: SpecialIds) -> Ints:
     """Lay rows out with one place more than the longest needs, each `shift` places in from the left."""
     places = np.arange(int(lengths.max(initial=0)) + 1)
-    padded = np.full((len(lengths), len(places)), PAD, np.int64)  # (B, T)
+    padded = np.full((len(lengths), len(places)), special.pad, np.int64)  # (B, T)
     padded[(places >= shift) & (places < lengths[:, None] + shift)] = tokens
     return padded
 
 
-def _with_begin(padded: Ints) -> Ints:
-    padded[:, 0] = BOS
+def _with_begin(padded: Ints, special: SpecialIds) -> Ints:
+    padded[:, 0] = special.bos
     return padded
 
 
-def _with_end(padded: Ints, lengths: Ints) -> Ints:
-    padded[np.arange(len(lengths)), lengths] = EOS
+def _with_end(padded: Ints, lengths: Ints, special: SpecialIds) -> Ints:
+    padded[np.arange(len(lengths)), lengths] = special.eos
     return padded

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from seqtool.corpus.batches.planning import Ints, random_bits
-from seqtool.corpus.tokenizer.bpe import SPACE, Tokenizer, TokenizerPair
+from seqtool.corpus.tokenizer.bpe import BpeTokenizer
+from seqtool.corpus.tokenizer.interface import SPACE, Tokenizer, TokenizerPair
+from seqtool.errors import SeqtoolError
 
 VARIANTS = 16  # different segmentations of one word in one epoch, at most
 _KEPT_WORDS = 60_000
@@ -23,6 +25,8 @@ class MergeTable:
     """The merges of a tokenizer, in a form that can be carried out with some left out."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
+        if not isinstance(tokenizer, BpeTokenizer):
+            raise SeqtoolError("tokenizer.bpe_dropout needs a BPE tokenizer, which knows its merges; set it to 0")
         scores = tokenizer.merge_scores()
         self.starts_word = np.array([piece.startswith(SPACE) for piece in tokenizer.piece_list])
         self._pieces = {index: tokenizer.piece_list[index] for index in scores}
@@ -136,7 +140,7 @@ class BpeDropout:
         if probability == 0:
             return None
         source = MergeTable(tokenizers.source)
-        target = source if tokenizers.joint else MergeTable(tokenizers.target)
+        target = source if tokenizers.is_one else MergeTable(tokenizers.target)
         return cls(
             SideDropout(source, probability, seed, 0, longest), SideDropout(target, probability, seed, 1, longest)
         )

@@ -15,7 +15,8 @@ from seqtool.corpus.preparing.token_array import Ints
 from seqtool.corpus.preparing.worker_pool import Answer, map_in_order, serve
 from seqtool.corpus.reading.blocks import LineBlock, PairBlock
 from seqtool.corpus.text import clean_text
-from seqtool.corpus.tokenizer.bpe import Tokenizer, TokenizerPair
+from seqtool.corpus.tokenizer.interface import TokenizerPair
+from seqtool.corpus.tokenizer.registry import open_tokenizer
 
 # The rules of cleaning, and those that need tokens or the choice of validation pairs; KEPT lies between.
 ALL_RULES = (*RULES, "kept", "too_many_tokens", "held_out")
@@ -61,7 +62,7 @@ class BlockEncoder:
     def __init__(self, setup: EncodingSetup) -> None:
         self._rules, self._max_tokens = setup.rules, setup.max_tokens
         self._source = LineEncoder(setup.tokenizers.source)
-        self._target = self._source if setup.tokenizers.joint else LineEncoder(setup.tokenizers.target)
+        self._target = self._source if setup.tokenizers.is_one else LineEncoder(setup.tokenizers.target)
 
     def encode(self, block: PairBlock) -> EncodedBlock:
         """Apply the rules that look at a pair by itself, and tokenize what they leave."""
@@ -107,7 +108,7 @@ def _pack_setup(setup: EncodingSetup) -> Message:
     against = setup.rules.against
     facts = {"clean": asdict(setup.rules.config), "max_tokens": setup.max_tokens, "against": against is not None}
     arrays: dict[str, Ints] = {"source": np.frombuffer(setup.tokenizers.source.model, np.uint8)}
-    if not setup.tokenizers.joint:
+    if not setup.tokenizers.is_one:
         arrays["target"] = np.frombuffer(setup.tokenizers.target.model, np.uint8)
     if against is not None:
         arrays.update(against_src=against.src, against_tgt=against.tgt)
@@ -117,8 +118,8 @@ def _pack_setup(setup: EncodingSetup) -> Message:
 def _unpack_setup(message: Message) -> EncodingSetup:
     facts, arrays = message.facts, message.arrays
     against = OverlapHashes(arrays["against_src"], arrays["against_tgt"]) if facts["against"] else None
-    source = Tokenizer(arrays["source"].tobytes())
-    target = Tokenizer(arrays["target"].tobytes()) if "target" in arrays else source
+    source = open_tokenizer(arrays["source"].tobytes())
+    target = open_tokenizer(arrays["target"].tobytes()) if "target" in arrays else source
     rules = CleaningRules(CleanConfig(**facts["clean"]), against)
     return EncodingSetup(rules, TokenizerPair(source, target), facts["max_tokens"])
 

@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 
 from seqtool.corpus.preparing.token_array import Ints, smallest_type
-from seqtool.corpus.tokenizer.bpe import SPACE, Tokenizer
+from seqtool.corpus.tokenizer.interface import Tokenizer
 
 _KEPT_WORDS = 150_000
 _LONGEST_KEPT = 40  # characters; without spaces between words a whole line is one, and hardly comes again
@@ -22,14 +22,13 @@ class LineEncoder:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.type = smallest_type(tokenizer.vocab_size - 1)
         self._tokenizer = tokenizer
-        self._words_are_apart = not any(SPACE in piece[1:] for piece in tokenizer.piece_list)
         two_spaces = self._encode_anew([" "])[0]
         self._blank = two_spaces[: len(two_spaces) // 2]  # what each empty word stands for
         self._kept: dict[str, bytes] = {"": self._blank}
 
     def encode(self, lines: Sequence[str]) -> tuple[Ints, Ints]:
         """Return the ids of all lines one after the other, and the number of ids of each."""
-        encoded = self._encode_words(lines) if self._words_are_apart else self._encode_anew(lines)
+        encoded = self._encode_words(lines) if self._tokenizer.words_are_apart else self._encode_anew(lines)
         lengths = np.fromiter(map(len, encoded), np.int64, len(encoded)) // self.type.itemsize
         return np.frombuffer(b"".join(encoded), self.type), lengths
 

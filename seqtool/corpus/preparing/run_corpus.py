@@ -19,7 +19,9 @@ from seqtool.corpus.preparing.survey import Survey, survey_corpora
 from seqtool.corpus.progress import Progress, Report, ignore
 from seqtool.corpus.reading.blocks import count_pairs
 from seqtool.corpus.reading.corpus import Corpus, require_files
-from seqtool.corpus.tokenizer.bpe import Tokenizer, TokenizerPair, check_user_symbols, train_model, write_model
+from seqtool.corpus.tokenizer.bpe import check_user_symbols
+from seqtool.corpus.tokenizer.interface import Tokenizer, TokenizerPair
+from seqtool.corpus.tokenizer.registry import load_pair, load_tokenizer, train_model, write_model
 from seqtool.corpus.tokenizer.training_process import train_apart
 from seqtool.errors import SeqtoolError
 from seqtool.files import make_folder
@@ -45,7 +47,7 @@ def prepare_run(
     if change is None and dropped is None:
         return PreparedCorpus.open(run.prepared), ["the corpus is prepared already and has not changed"]
     lost = read_manifest(run.prepared) is None and _has_model(run)  # a model's own tokenizer serves to prepare again
-    ready = tokenizers or (TokenizerPair.load(run) if change is None or lost else None)
+    ready = tokenizers or (load_pair(run) if change is None or lost else None)
     _protect_model(run, ready, change)
     check_user_symbols(config.user_symbols)
     for corpus in request.against:  # what is wrong with them is said before the long part begins
@@ -73,7 +75,7 @@ def prepare_run(
     del survey  # and with it the sample, which is large
     prepared = prepare_corpus(
         request,
-        TokenizerPair.load(run),
+        load_pair(run),
         run.prepared,
         held_out=held_out,
         pairs=pairs,
@@ -94,7 +96,7 @@ def find_run_change(
     if manifest.get("tokenizer_settings") != (None if tokenizers else _settings(config, request.seed)):
         return "the settings of the tokenizer have changed"
     try:
-        present = TokenizerPair.load(run)
+        present = load_pair(run)
     except SeqtoolError:
         return "its tokenizer is missing"
     wanted = tokenizers or present
@@ -115,14 +117,14 @@ def count_known_pairs(run: RunDir, corpora: Sequence[Corpus]) -> int:
 def given_tokenizers(run: RunDir) -> TokenizerPair | None:
     """Return the tokenizers that a run's corpus was prepared with, where they were given and not trained for it."""
     manifest = read_manifest(run.prepared)
-    return TokenizerPair.load(run) if manifest and manifest.get("tokenizer_settings", "") is None else None
+    return load_pair(run) if manifest and manifest.get("tokenizer_settings", "") is None else None
 
 
 def load_tokenizers(path: Path) -> TokenizerPair:
     """Open the tokenizers of a run directory, or one tokenizer file for both sides."""
     if path.is_dir():
-        return TokenizerPair.load(RunDir(path))
-    tokenizer = Tokenizer.load(path)
+        return load_pair(RunDir(path))
+    tokenizer = load_tokenizer(path)
     return TokenizerPair(tokenizer, tokenizer)
 
 
@@ -155,6 +157,8 @@ def describe_preparation(prepared: PreparedCorpus) -> list[str]:
 def _settings(config: TokenizerConfig, seed: int) -> dict[str, Any]:
     """Return what settles the tokenizer, in the form that the manifest has it."""
     settings = {name: value for name, value in asdict(config).items() if name != "bpe_dropout"}
+    if config.kind == "bpe":  # a corpus that was prepared before there were other kinds does not name it
+        del settings["kind"]
     return {**settings, "user_symbols": list(config.user_symbols), "seed": seed}
 
 
@@ -164,7 +168,7 @@ def _write_tokenizers(run: RunDir, tokenizers: TokenizerPair) -> list[str]:
             tokenizer.save(path)
 
     write(tokenizers.source, run.tokenizer)
-    if tokenizers.joint:
+    if tokenizers.is_one:
         run.target_tokenizer.unlink(missing_ok=True)
     else:
         write(tokenizers.target, run.target_tokenizer)
@@ -179,7 +183,7 @@ def _protect_model(run: RunDir, tokenizers: TokenizerPair | None, change: str | 
     """Refuse to replace the tokenizer under a model that was trained with it."""
     if not _has_model(run):
         return
-    present = TokenizerPair.load(run)
+    present = load_pair(run)
     if tokenizers is None or (present.source.model, present.target.model) != (
         tokenizers.source.model,
         tokenizers.target.model,

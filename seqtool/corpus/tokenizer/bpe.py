@@ -5,25 +5,19 @@ become byte tokens. A real U+2581 in a text would come back as a space, so it is
 """
 
 import functools
-import hashlib
 import io
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from seqtool.config.sections import TokenizerConfig
-from seqtool.corpus.tokenizer.sampling import sample_stream
+from seqtool.corpus.tokenizer.interface import SPACE, SpecialIds, Tokenizer
 from seqtool.errors import SeqtoolError
-from seqtool.files import write_whole
-from seqtool.run_directory import RunDir
 
-PAD, UNK, BOS, EOS = 0, 1, 2, 3
-SPACE = "\u2581"  # what SentencePiece writes for a space
+SPECIAL = SpecialIds(pad=0, unk=1, bos=2, eos=3)
 
 _UNKNOWN_TEXT = "⁇"
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -38,8 +32,10 @@ _TOO_SMALL = re.compile(r"smaller than required_chars\. (\d+) vs (\d+)")
 _RESERVED = {"<pad>", "<unk>", "<s>", "</s>"}
 
 
-class Tokenizer:
+class BpeTokenizer(Tokenizer):
     """Turns text into token ids and back; `decode(encode(text)) == text` for any text without control characters."""
+
+    special = SPECIAL
 
     def __init__(self, model: bytes, name: str = "tokenizer") -> None:
         """Open the bytes of a model file; the name is for error messages."""
@@ -51,43 +47,10 @@ class Tokenizer:
         self.piece_list: list[str] = [
             self._processor.id_to_piece(index) for index in range(self._processor.get_piece_size())
         ]
+        self.words_are_apart = not any(SPACE in piece[1:] for piece in self.piece_list)
         self._surfaces = self._read_surfaces()
-        self._ids = {piece: index for index, piece in enumerate(self.piece_list)}
         self._byte_ids = [self._ids.get(f"<0x{value:02X}>", -1) for value in range(256)]
         self._check(name)
-
-    @classmethod
-    def load(cls, path: Path) -> "Tokenizer":
-        """Open a model file."""
-        try:
-            return cls(Path(path).read_bytes(), str(path))
-        except OSError as error:
-            raise SeqtoolError(
-                f"{path}: cannot read this tokenizer ({error.strerror}); make one with 'seqtool tokenizer train'"
-            ) from None
-
-    def save(self, path: Path) -> None:
-        """Write the model file."""
-        try:
-            write_whole(path, self.model)
-        except OSError as error:
-            raise SeqtoolError(
-                f"{path}: cannot be written ({error.strerror}); make room, or give another place with -o"
-            ) from None
-
-    @property
-    def vocab_size(self) -> int:
-        """Tokens in the vocabulary, the reserved ones included."""
-        return len(self.piece_list)
-
-    @property
-    def sha256(self) -> str:
-        """The checksum of the model file."""
-        return hashlib.sha256(self.model).hexdigest()
-
-    def encode(self, text: str) -> list[int]:
-        """Return the ids of a text, without begin and end."""
-        return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text."""
@@ -103,17 +66,11 @@ class Tokenizer:
         Bytes that are no UTF-8 become U+FFFD, an unknown token a visible mark, and a line break a space.
         """
         surfaces = self._surfaces
-        text = b"".join([surfaces[index] if 0 <= index < len(surfaces) else surfaces[UNK] for index in ids])
+        text = b"".join(
+            [surfaces[index] if 0 <= index < len(surfaces) else surfaces[self.special.unk] for index in ids]
+        )
         line = _LINE_BREAKS.sub(" ", text.decode("utf-8", "replace"))
         return line[1:] if line.startswith(" ") else line
-
-    def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Return the written form of each token, a space as U+2581."""
-        return [self.piece_list[index] for index in ids]
-
-    def ids_of(self, pieces: Iterable[str]) -> list[int]:
-        """Return the id of each piece; one that is not in the vocabulary is unknown."""
-        return [self._ids.get(piece, UNK) for piece in pieces]
 
     def merge_scores(self) -> dict[int, float]:
         """Return the score of each token that was learned from text; of two possible merges the higher comes first."""
@@ -166,48 +123,12 @@ class Tokenizer:
         processor = self._processor
         reserved = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         cure = "make one with 'seqtool tokenizer train'"
-        if reserved != (PAD, UNK, BOS, EOS):
+        if reserved != SPECIAL:
             raise SeqtoolError(f"{name}: pad, unknown, begin and end must be tokens 0, 1, 2, 3, not {reserved}; {cure}")
         if -1 in self._byte_ids:
             raise SeqtoolError(f"{name}: has no byte fallback, so some text would be lost; {cure}")
         if self.decode(self.encode(_PROBE)) != _PROBE:
             raise SeqtoolError(f"{name}: changes the text it is given (normalisation or white space); {cure}")
-
-
-@dataclass(frozen=True)
-class TokenizerPair:
-    """The tokenizers of both sides; one and the same where the vocabulary is joint."""
-
-    source: Tokenizer
-    target: Tokenizer
-
-    @property
-    def joint(self) -> bool:
-        """True where both sides share a vocabulary."""
-        return self.source is self.target
-
-    @classmethod
-    def load(cls, run: RunDir) -> "TokenizerPair":
-        """Open the tokenizer or tokenizers of a run directory."""
-        source = Tokenizer.load(run.tokenizer)
-        return cls(source, Tokenizer.load(run.target_tokenizer) if run.target_tokenizer.is_file() else source)
-
-
-def train_tokenizer(texts: Iterable[str], config: TokenizerConfig, path: Path, seed: int = 1) -> list[str]:
-    """Train on a sample of the texts, write the model file, and return notes for the user."""
-    return write_model(train_model(sample_stream(texts, 2 * config.sample_pairs, seed), config), config, path)
-
-
-def write_model(model: bytes, config: TokenizerConfig, path: Path) -> list[str]:
-    """Write a newly trained model and return notes for the user."""
-    tokenizer = Tokenizer(model, str(path))
-    tokenizer.save(path)
-    if tokenizer.vocab_size >= config.vocab_size:
-        return []
-    return [
-        f"the vocabulary has {tokenizer.vocab_size:,} tokens, not {config.vocab_size:,}: "
-        "the corpus is too small to fill a larger one"
-    ]
 
 
 def check_user_symbols(symbols: Iterable[str]) -> None:
@@ -233,7 +154,7 @@ def _usable(texts: Iterable[str]) -> Iterator[str]:
             yield usable
 
 
-def train_model(texts: Iterable[str], config: TokenizerConfig) -> bytes:
+def train_bpe(texts: Iterable[str], config: TokenizerConfig) -> bytes:
     """Train on all the texts and return the content of a model file."""
     check_user_symbols(config.user_symbols)
     usable = _usable(texts)
@@ -251,10 +172,10 @@ def train_model(texts: Iterable[str], config: TokenizerConfig) -> bytes:
             byte_fallback=True,
             character_coverage=config.character_coverage,
             user_defined_symbols=list(config.user_symbols),
-            pad_id=0,
-            unk_id=1,
-            bos_id=2,
-            eos_id=3,
+            pad_id=SPECIAL.pad,
+            unk_id=SPECIAL.unk,
+            bos_id=SPECIAL.bos,
+            eos_id=SPECIAL.eos,
             normalization_rule_name="identity",
             remove_extra_whitespaces=False,
             max_sentence_length=4 * _MAX_CHARS,

@@ -11,7 +11,7 @@ import numpy as np
 from seqtool.config.sections import TokenizerConfig
 from seqtool.corpus.preparing.messages import Message, read_message, write_message
 from seqtool.corpus.preparing.worker_pool import start_program
-from seqtool.corpus.tokenizer.bpe import train_model
+from seqtool.corpus.tokenizer.registry import train_model
 from seqtool.errors import SeqtoolError
 
 _LINES_AT_ONCE = 10_000

@@ -6,13 +6,17 @@ Legend: L decoder layers, H heads, T target tokens with the end symbol, S source
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqtool.corpus.tokenizer.bpe import BOS, EOS, TokenizerPair
+from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
 from seqtool.run_directory import RunDir
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 MAX_TOKENS = 32  # longer sentences make pictures that no screen shows
 MAX_BYTES = 600_000  # of all maps in a report
@@ -49,8 +53,13 @@ class AttentionReader:
         from seqtool.model.loading import load_model
 
         run = RunDir(path)
-        self.tokenizers = TokenizerPair.load(run.require_model())
-        self.model = load_model(run)
+        self.tokenizers = load_pair(run.require_model())
+        self.model = load_model(run, self.tokenizers.vocabularies)
+
+    @property
+    def has_attention(self) -> bool:
+        """True if the model looks back at the source, so that there is something to read."""
+        return self.model.has_attention
 
     def read(self, src_text: str, tgt_text: str) -> AttentionMap:
         """Return the attention of the model when it is made to say `tgt_text` for `src_text`."""
@@ -60,14 +69,20 @@ class AttentionReader:
         if not src or not tgt:
             raise SeqtoolError("an attention map needs a source and a translation that are not empty")
         with torch.inference_mode():
-            weights = self.model.cross_attention(torch.tensor([[*src, EOS]]), torch.tensor([[BOS, *tgt]]))
+            weights = self.model.attention_weights(*self._as_batch(src, tgt))
         return AttentionMap(
             src_text,
             tgt_text,
             (*self.tokenizers.source.pieces(src), "</s>"),
             (*self.tokenizers.target.pieces(tgt), "</s>"),
-            weights[:, 0].float().numpy(),  # (L, H, T, S)
+            torch.stack(weights)[:, 0].float().numpy(),  # (L, H, T, S)
         )
+
+    def _as_batch(self, src: list[int], tgt: list[int]) -> "tuple[Tensor, Tensor]":
+        import torch
+
+        of_src, of_tgt = self.tokenizers.special
+        return torch.tensor([[*src, of_src.eos]]), torch.tensor([[of_tgt.bos, *tgt]])
 
     def fits(self, src_text: str, tgt_text: str) -> bool:
         """Tell whether a pair is neither trivial nor too long for a picture."""

@@ -13,7 +13,7 @@ from seqtool.config import Config, load_config
 from seqtool.errors import SeqtoolError
 from seqtool.evaluation.report.history import History, read_history
 from seqtool.files import sha256_of
-from seqtool.model.counting import count_parameters
+from seqtool.model.kinds import kind_of
 from seqtool.run_directory import RunDir
 
 MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors format
@@ -113,7 +113,7 @@ def read_card(run: RunDir, verify: bool = True) -> Card:
     vocabulary = None if damaged & {run.tokenizer.name, run.target_tokenizer.name} else read_vocabulary(run)
     n_parameters = count_weights(run) or manifest.get("model", {}).get("parameters")
     if n_parameters is None and config and vocabulary:
-        n_parameters = count_parameters(config.model, *vocabulary).total
+        n_parameters = kind_of(config.model).count_parameters(config.model, *vocabulary).total
     return Card(
         path=str(run.path),
         state="trained" if finished and run.weights.is_file() else "in training",
@@ -175,7 +175,7 @@ def read_vocabulary(run: RunDir) -> tuple[int, int] | None:
     """Return the vocabulary sizes of source and target."""
     if not run.tokenizer.is_file():
         return None
-    from seqtool.corpus.tokenizer.bpe import TokenizerPair
+    from seqtool.corpus.tokenizer.registry import load_pair
 
-    tokenizers = TokenizerPair.load(run)
+    tokenizers = load_pair(run)
     return tokenizers.source.vocab_size, tokenizers.target.vocab_size

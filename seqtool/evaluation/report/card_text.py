@@ -49,13 +49,7 @@ def file_rows(card: Card) -> list[list[str]]:
 
 def describe_model(card: Card) -> str:
     """The shape of the network in a line."""
-    if not card.config:
-        return ""
-    model = card.config.model
-    return (
-        f"Transformer, {model.encoder_layers}+{model.decoder_layers} layers, width {model.d_model}, "
-        f"feed-forward {model.d_ff}, {model.n_heads} heads, {model.positions} positions, {model.norm}-norm"
-    )
+    return card.config.model.describe() if card.config else ""
 
 
 def describe_vocabulary(card: Card) -> str:

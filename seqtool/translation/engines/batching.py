@@ -13,8 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtool.corpus.tokenizer.bpe import PAD
-
 LENGTH_STEP = 16
 MIN_ROWS = 4
 LEAST_TOKENS = 768  # a batch as small as this still computes well
@@ -25,11 +23,11 @@ def padded_length(length: int) -> int:
     return -(-length // LENGTH_STEP) * LENGTH_STEP
 
 
-def pad_rows(rows: Sequence[Sequence[int]], n_positions: int = 0) -> Tensor:
-    """Return rows of ids as one array (B, S), filled up with PAD, but not beyond n_positions (0: no limit)."""
+def pad_rows(rows: Sequence[Sequence[int]], pad: int, n_positions: int = 0) -> Tensor:
+    """Return rows of ids as one array (B, S), filled up with padding, but not beyond n_positions (0: no limit)."""
     longest = max(map(len, rows))
     width = max(longest, min(padded_length(longest), n_positions or padded_length(longest)))
-    padded = np.full((len(rows), width), PAD, np.int64)
+    padded = np.full((len(rows), width), pad, np.int64)
     for into, ids in zip(padded, rows, strict=True):
         into[: len(ids)] = ids
     return torch.from_numpy(padded)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from seqtool.config import Config, load_config
-from seqtool.corpus.tokenizer.bpe import TokenizerPair
+from seqtool.corpus.tokenizer.interface import TokenizerPair
+from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError, suggest
 from seqtool.process import choose_device, parse_device, threads_per_process
 from seqtool.run_directory import RunDir
@@ -48,7 +49,7 @@ def load_parts(
     runs = [RunDir(folder).require_model() for folder in folders]
     configs = [load_config(run.config) for run in runs]
     config = with_chosen_penalty(with_shortest_limits(configs), runs[0])
-    tokenizers = TokenizerPair.load(runs[0])
+    tokenizers = load_pair(runs[0])
     size = batch_tokens or config.decode.batch_tokens
     threads = threads or config.decode.threads or threads_per_process()
 
@@ -56,7 +57,13 @@ def load_parts(
         from seqtool.translation.engines.torch_engine import TorchEngine
 
         return TorchEngine.load(
-            runs, choose_device(device), compute_type=compute_type, compile=compile, batch_tokens=size, threads=threads
+            runs,
+            tokenizers.vocabularies,
+            choose_device(device),
+            compute_type=compute_type,
+            compile=compile,
+            batch_tokens=size,
+            threads=threads,
         )
 
     if compile and engine == "ctranslate2":
@@ -77,8 +84,8 @@ def load_parts(
 def with_shortest_limits(configs: list[Config]) -> Config:
     """Return the first model's configuration, with the limits of whichever of an ensemble takes the shortest lines."""
     first = configs[0]
-    learned = [config.model for config in configs if config.model.positions == "learned"]
-    model = min(learned, key=lambda model: model.max_positions, default=first.model)
+    limited = [config.model for config in configs if config.model.position_limit]
+    model = min(limited, key=lambda model: model.position_limit, default=first.model)
     max_tokens = min(config.data.max_tokens for config in configs)
     return replace(first, model=model, data=replace(first.data, max_tokens=max_tokens))
 

@@ -22,7 +22,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD, TokenizerPair
+from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.process import count_cores, local_rank, parse_device
 from seqtool.translation.engines.interface import Progress, SearchOptions, TokenHypothesis
@@ -173,17 +173,18 @@ class CTranslate2Engine:
             missing.append(f"a --prefix of more than {self.max_tokens:,} tokens")
         if missing:
             raise SeqtoolError(f"the ctranslate2 engine does not offer {', '.join(missing)}; use --engine torch")
+        special = self._target.special
         found: list[list[Ended]] = [[] for _ in sources]
         odd: list[int] = []
         for row, hypotheses in self._search(sources, starts, options, range(len(sources)), options.banned):
             found[row] = hypotheses
             if progress:
                 progress([row])
-            if any(PAD in one.ids or BOS in one.ids for one in hypotheses):
+            if any(special.pad in one.ids or special.bos in one.ids for one in hypotheses):
                 odd.append(row)
         # To forbid tokens makes the others more probable, so these two, which no trained model writes, are forbidden
         # only where one appears.
-        for row, hypotheses in self._search(sources, starts, options, odd, (PAD, BOS, *options.banned)):
+        for row, hypotheses in self._search(sources, starts, options, odd, (special.pad, special.bos, *options.banned)):
             found[row] = hypotheses
         self._score_again(sources, found)
         ranked = [rank(hypotheses, options) for hypotheses in found]
@@ -299,7 +300,7 @@ class CTranslate2Engine:
         hypotheses: dict[tuple[int, ...], Ended] = {}
         for index, pieces in enumerate(result.hypotheses):
             ids = self._target.ids_of(pieces)
-            ended = bool(ids) and ids[-1] == EOS
+            ended = bool(ids) and ids[-1] == self._target.special.eos
             text = ids[:-1] if ended else ids[:limit]
             log_prob = result.scores[index] * len(ids) ** power if ended and is_exact else None
             hypotheses.setdefault(tuple(text), Ended(text, log_prob))

@@ -11,18 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from seqtool.corpus.tokenizer.bpe import BOS, EOS
+from seqtool.corpus.tokenizer.interface import Vocabularies
 from seqtool.errors import SeqtoolError
-from seqtool.model.interface import Seq2Seq
-from seqtool.model.layers import DecoderLayer
+from seqtool.model.interface import TranslationModel
 from seqtool.model.loading import load_model
 from seqtool.model.oom import is_out_of_memory
-from seqtool.model.transformer import Transformer
 from seqtool.process import count_cores, quick_turns
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.batching import MIN_ROWS, pad_rows, padded_length, plan_batches
@@ -61,7 +59,7 @@ class TorchEngine:
 
     def __init__(
         self,
-        models: Sequence[Seq2Seq],
+        models: Sequence[TranslationModel],
         device: str | torch.device = "cpu",
         *,
         batch_tokens: int = 8192,
@@ -74,7 +72,8 @@ class TorchEngine:
         self.batch_tokens = min(batch_tokens, CPU_TOKENS) if self.on_cpu else batch_tokens
         self.workers = (threads or count_cores()) if self.on_cpu else 1
         self.batches_at_once = 2 * self.workers  # what a caller should give at once, in multiples of batch_tokens
-        self.n_positions = min(filter(None, map(count_positions, self.models)), default=0)
+        self.vocabularies = self.models[0].vocabularies
+        self.n_positions = min(filter(None, (model.position_limit for model in self.models)), default=0)
         self.max_tokens = max(0, self.n_positions - 1)
         self.compute_type = str(dtype_of(self.models[0])).removeprefix("torch.")
 
@@ -82,6 +81,7 @@ class TorchEngine:
     def load(
         cls,
         runs: Sequence[RunDir],
+        vocabularies: Vocabularies,
         device: str | torch.device = "cpu",
         *,
         compute_type: str = "default",
@@ -92,10 +92,10 @@ class TorchEngine:
         """Load the models of run directories; several are an ensemble."""
         dtype = choose_dtype(compute_type, torch.device(device))
         check_same_tokens(runs)
-        models = [load_model(run, device).to(dtype) for run in runs]
+        models = [load_model(run, vocabularies, device).to(dtype) for run in runs]
         if compile:
             for model in models:
-                compile_parts(model)
+                model.compile_for_translation()
         return cls(models, device, batch_tokens=batch_tokens, threads=threads)
 
     def unsupported(self, options: SearchOptions, n_source: int) -> list[str]:
@@ -145,12 +145,12 @@ class TorchEngine:
         """Search one batch."""
         n_beams = options.n_best if options.sample else options.beam
         n_real = len(sources)
-        src = self._pad([[*source, EOS] for source in sources])
+        src = self._pad_sources(sources)
         sentences = OpenSentences(n_real, n_beams, MIN_ROWS)
         n_ballast = len(sentences.places) - n_real
         sources, prefixes = sources + sources[-1:] * n_ballast, prefixes + prefixes[-1:] * n_ballast
         limits = [self._limit(options, *pair) for pair in zip(sources, prefixes, strict=True)]
-        constraints = Constraints(options, limits, prefixes, self.device)
+        constraints = Constraints(options, self.vocabularies.target.special, limits, prefixes, self.device)
         look_every = 1 if self.on_cpu else LOOK_EVERY
         if options.sample:
             chances = random_table(options.seed, sources, n_beams, max(limits) + 1).to(self.device)
@@ -185,10 +185,11 @@ class TorchEngine:
 
     def attend(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attention]:
         """Return for each pair what the prediction of each target token attends to."""
+        attending = [model for model in self.models if model.has_attention]
 
         def attend(batch: list[int]) -> list[Attention]:
             src, tgt_in, _ = self._pad_pairs([sources[row] for row in batch], [targets[row] for row in batch])
-            weights = torch.stack([read_attention(model, src, tgt_in) for model in self.models]).mean(0).cpu()
+            weights = torch.stack([read_attention(model, src, tgt_in) for model in attending]).mean(0).cpu()
             pairs = zip(weights, batch, strict=True)
             return [summarise(rows[: len(targets[i]), : len(sources[i])]) for rows, i in pairs]
 
@@ -214,11 +215,15 @@ class TorchEngine:
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return source (B, S), shifted target (B, T) and target (B, T) of a batch."""
-        src = self._pad([[*source, EOS] for source in sources])
-        return src, self._pad([[BOS, *target] for target in targets]), self._pad([[*target, EOS] for target in targets])
+        special = self.vocabularies.target.special
+        tgt_in = pad_rows([[special.bos, *target] for target in targets], special.pad, self.n_positions)
+        tgt_out = pad_rows([[*target, special.eos] for target in targets], special.pad, self.n_positions)
+        return self._pad_sources(sources), tgt_in.to(self.device), tgt_out.to(self.device)
 
-    def _pad(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        return pad_rows(rows, self.n_positions).to(self.device)
+    def _pad_sources(self, sources: Sequence[Sequence[int]]) -> Tensor:
+        special = self.vocabularies.source.special
+        rows = [[*source, special.eos] for source in sources]
+        return pad_rows(rows, special.pad, self.n_positions).to(self.device)
 
     def _run(
         self, work: Callable[[list[int]], list[Result]], batches: list[list[int]], progress: Progress | None = None
@@ -271,19 +276,9 @@ def choose_dtype(compute_type: str, device: torch.device) -> torch.dtype:
     return dtype
 
 
-def dtype_of(model: Seq2Seq) -> torch.dtype:
+def dtype_of(model: TranslationModel) -> torch.dtype:
     """Return what a model computes in."""
     return next(model.parameters()).dtype if isinstance(model, nn.Module) else torch.float32
-
-
-def compile_parts(model: Transformer) -> None:
-    """Compile what knows no cache: the encoder and the decoder's feed-forward layers.
-
-    The cache's sizes change in so many ways that torch.compile would compile again and again, and then give up.
-    """
-    model.encode = torch.compile(model.encode, dynamic=True)  # type: ignore[method-assign]
-    for layer in cast(list[DecoderLayer], model.decoder):
-        layer.feed_forward.compile(dynamic=True)
 
 
 def read_finished(finished: Finished, n_best: int, merge: bool = True) -> list[list[TokenHypothesis]]:
@@ -303,23 +298,15 @@ def read_finished(finished: Finished, n_best: int, merge: bool = True) -> list[l
     return found
 
 
-def read_attention(model: Seq2Seq, src: Tensor, tgt_in: Tensor) -> Tensor:
-    """Return the last layer's cross-attention (B, T, S), averaged over the heads."""
-    layers: list[Tensor] = []
-    model.decode(tgt_in, model.encode(src), attention=layers)
-    return layers[-1].float().mean(1)
+def read_attention(model: TranslationModel, src: Tensor, tgt_in: Tensor) -> Tensor:
+    """Return the last layer's attention to the source (B, T, S), averaged over the heads."""
+    return model.attention_weights(src, tgt_in)[-1].float().mean(1)
 
 
 def summarise(weights: Tensor) -> Attention:
     """Turn the attention of target tokens to source tokens (T, S) into what is kept of it."""
     strongest: list[int] = weights.argmax(1).tolist() if weights.shape[1] else []
     return Attention(strongest, weights.sum(0).tolist())
-
-
-def count_positions(model: Seq2Seq) -> int:
-    """Return how many positions a model can tell apart, 0 where there is no limit."""
-    config = getattr(model, "config", None)
-    return config.max_positions if config is not None and config.positions == "learned" else 0
 
 
 def work_or_halve(work: Callable[[list[int]], list[Result]], batch: list[int]) -> list[Result]:
@@ -340,7 +327,7 @@ def work_or_halve(work: Callable[[list[int]], list[Result]], batch: list[int]) -
 
 
 @contextmanager
-def evaluating(models: Sequence[Seq2Seq]) -> Iterator[None]:
+def evaluating(models: Sequence[TranslationModel]) -> Iterator[None]:
     """Turn dropout off, and leave the models as they were."""
     training = [model for model in models if isinstance(model, nn.Module) and model.training]
     for model in training:

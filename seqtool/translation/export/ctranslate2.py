@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqtool.config import Config, ModelConfig, load_config
-from seqtool.corpus.tokenizer.bpe import TokenizerPair
+from seqtool.config import load_config
+from seqtool.corpus.tokenizer.interface import TokenizerPair
+from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError, suggest
 from seqtool.files import make_folder, sync_folder, to_json, write_whole
+from seqtool.model.kinds import kind_of
 from seqtool.run_directory import RunDir
 from seqtool.translation.export.record import RECORD, make_record, read_record
 
@@ -56,10 +58,14 @@ def export_ctranslate2(
     folder = out or run.ctranslate2
     check_place(folder)  # before the work
     config = load_config(run.config)
-    tokenizers = TokenizerPair.load(run)
-    n_positions = count_positions(config)
-    record = make_record(run, quantization, n_positions, n_positions if config.model.positions == "learned" else 0)
-    spec = make_spec(config.model, read_float32(run.weights), tokenizers, n_positions)
+    tokenizers = load_pair(run)
+    describe = kind_of(config.model).ctranslate2
+    if describe is None:
+        raise SeqtoolError(
+            f"{run.path}: CTranslate2 has no models of kind '{config.model.kind}'; translate with --engine torch"
+        )
+    spec, n_positions = describe(config.model, read_float32(run.weights), tokenizers, config.data.max_tokens)
+    record = make_record(run, quantization, n_positions, config.model.position_limit)
     quantize(spec, quantization)
     with replaced_folder(folder) as temporary:
         spec.save(str(temporary))
@@ -94,13 +100,6 @@ def read_float32(path: Path) -> Weights:
             array = (array.astype(np.uint32) << 16).view(np.float32)
         weights[name] = array.astype(np.float32).reshape(tensor["shape"])
     return weights
-
-
-def count_positions(config: Config) -> int:
-    """Return how many positions the exported model tells apart; 0 where there is no limit."""
-    if config.model.positions == "learned":
-        return config.model.max_positions
-    return max(1024, 4 * config.data.max_tokens) if config.model.positions == "sinusoidal" else 0
 
 
 def check_place(folder: Path) -> None:
@@ -148,11 +147,12 @@ def check_export(run: RunDir, folder: Path, tokenizers: TokenizerPair, quantizat
     from seqtool.translation.engines.interface import SearchOptions
     from seqtool.translation.engines.torch_engine import TorchEngine
 
-    reference = TorchEngine.load([run], "cpu")
+    reference = TorchEngine.load([run], tokenizers.vocabularies, "cpu")
     converted = CTranslate2Engine(folder, tokenizers, device="cpu", threads=1)
     draw = np.random.default_rng(0)
+    ordinary = sorted(set(range(tokenizers.source.vocab_size)) - set(tokenizers.source.special))
     lengths = [min(length, reference.max_tokens or length) for length in (3, 5, 8, 12, 17, 23)]
-    sources = [draw.integers(4, tokenizers.source.vocab_size, length).tolist() for length in lengths]
+    sources = [draw.choice(ordinary, length).tolist() for length in lengths]
     targets = [ranked[0].ids for ranked in reference.translate(sources, SearchOptions(beam=1, max_length_ratio=1.0))]
     pairs = zip(reference.score(sources, targets), converted.score(sources, targets), strict=True)
     differences = [abs(ours - theirs) for row, other in pairs for ours, theirs in zip(row, other, strict=True)]
@@ -164,38 +164,6 @@ def check_export(run: RunDir, folder: Path, tokenizers: TokenizerPair, quantizat
             f"{difference:.3g} a token, at most {tolerance:g} is accepted); try --quantization float32"
         )
     return difference
-
-
-def make_spec(config: ModelConfig, weights: Weights, tokenizers: TokenizerPair, n_positions: int) -> Any:
-    """Describe the model with ctranslate2's own classes."""
-    from ctranslate2 import specs
-
-    activations = {"relu": specs.Activation.RELU, "gelu": specs.Activation.GELU, "swiglu": specs.Activation.SWISH}
-    shared = {
-        "pre_norm": config.norm == "pre",
-        "activation": activations[config.activation],
-        "relative_position": config.positions == "relative",
-        "ffn_glu": config.activation == "swiglu",
-        "rms_norm": config.norm_kind == "rms",
-        "rotary_dim": 0 if config.positions == "rotary" else None,
-        "rotary_interleave": False,
-    }
-    spec = specs.TransformerSpec(
-        specs.TransformerEncoderSpec(config.encoder_layers, config.n_heads, **shared),
-        specs.TransformerDecoderSpec(
-            config.decoder_layers,
-            config.n_heads,
-            alignment_layer=config.decoder_layers - 1,  # the same as in TorchEngine.attend
-            alignment_heads=config.n_heads,
-            **shared,
-        ),
-    )
-    spec.config.layer_norm_epsilon = 1e-5 if config.norm_kind == "layer" else 1e-6
-    spec.config.add_source_eos = True
-    spec.register_source_vocabulary(tokenizers.source.piece_list)
-    spec.register_target_vocabulary(tokenizers.target.piece_list)
-    fill_spec(spec, config, weights, n_positions)
-    return spec
 
 
 def quantize(spec: Any, quantization: str) -> None:
@@ -222,65 +190,3 @@ def quantize_matrix(spec: Any, name: str, value: Any) -> None:
     scale = (INT8_LIMIT / np.where(largest > 0, largest, 1.0)).astype(np.float32)
     setattr(spec, attribute, np.rint(value * scale[:, None]).astype(np.int8))
     setattr(spec, f"{attribute}_scale", scale)
-
-
-def fill_spec(spec: Any, config: ModelConfig, weights: Weights, n_positions: int) -> None:
-    """Put every weight into its place."""
-    target = weights["src_embedding.tokens.weight" if config.share_embeddings else "tgt_embedding.tokens.weight"]
-    spec.encoder.embeddings[0].weight = weights["src_embedding.tokens.weight"]
-    spec.decoder.embeddings.weight = target
-    spec.decoder.projection.weight = target
-    for side, stack, name in ((spec.encoder, "encoder", "src_embedding"), (spec.decoder, "decoder", "tgt_embedding")):
-        if config.positions == "sinusoidal":
-            side.position_encodings.encodings = sinusoids(n_positions, config.d_model)
-        elif config.positions == "learned":
-            side.position_encodings.encodings = weights[f"{name}.positions.table"]
-        if config.norm == "pre":
-            fill_norm(side.layer_norm, weights, f"{stack}_norm")
-        for index, layer in enumerate(side.layer):
-            fill_layer(layer, weights, f"{stack}.{index}")
-
-
-def fill_layer(layer: Any, weights: Weights, name: str) -> None:
-    """Put one layer's weights into its place; ctranslate2 keeps a sublayer's norm inside the sublayer."""
-    attention = layer.self_attention
-    fill_norm(attention.layer_norm, weights, f"{name}.self_norm")
-    fill_linear(attention.linear[0], weights, f"{name}.self_attention.qkv")
-    fill_linear(attention.linear[1], weights, f"{name}.self_attention.out")
-    if f"{name}.self_attention.relative.keys" in weights:
-        attention.relative_position_keys = weights[f"{name}.self_attention.relative.keys"]
-        attention.relative_position_values = weights[f"{name}.self_attention.relative.values"]
-    if f"{name}.cross_attention.qkv.weight" in weights:
-        cross = layer.attention
-        width = weights[f"{name}.cross_attention.out.bias"].shape[0]
-        fill_norm(cross.layer_norm, weights, f"{name}.cross_norm")
-        fill_linear(cross.linear[0], weights, f"{name}.cross_attention.qkv", slice(0, width))
-        fill_linear(cross.linear[1], weights, f"{name}.cross_attention.qkv", slice(width, 3 * width))
-        fill_linear(cross.linear[2], weights, f"{name}.cross_attention.out")
-    fill_norm(layer.ffn.layer_norm, weights, f"{name}.ff_norm")
-    inner, outer = f"{name}.feed_forward.inner", f"{name}.feed_forward.outer"
-    width = weights[f"{outer}.weight"].shape[1]
-    fill_linear(layer.ffn.linear_0, weights, inner, slice(0, width))  # where gated, the gate comes first
-    if hasattr(layer.ffn, "linear_0_noact"):
-        fill_linear(layer.ffn.linear_0_noact, weights, inner, slice(width, 2 * width))
-    fill_linear(layer.ffn.linear_1, weights, outer)
-
-
-def fill_linear(spec: Any, weights: Weights, name: str, rows: slice = slice(None)) -> None:
-    """Put a matrix and its bias, or some rows of them, into their place."""
-    spec.weight = np.ascontiguousarray(weights[f"{name}.weight"][rows])
-    spec.bias = np.ascontiguousarray(weights[f"{name}.bias"][rows])
-
-
-def fill_norm(spec: Any, weights: Weights, name: str) -> None:
-    """Put a normalisation's scale, and its shift if it has one, into their place."""
-    spec.gamma = weights[f"{name}.weight"]
-    if f"{name}.bias" in weights:
-        spec.beta = weights[f"{name}.bias"]
-
-
-def sinusoids(n_positions: int, width: int) -> NDArray[np.float32]:
-    """Return the paper's encodings (positions, width), sin on even and cos on odd places."""
-    rates = 10000.0 ** (np.arange(0, width, 2, dtype=np.float64) / width)
-    angles = np.arange(n_positions, dtype=np.float64)[:, None] / rates
-    return np.stack((np.sin(angles), np.cos(angles)), axis=-1).reshape(n_positions, width).astype(np.float32)

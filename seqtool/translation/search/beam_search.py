@@ -131,7 +131,7 @@ def advance(
         if len(constraints.required):
             scores = (beams.log_probs[:, own], next_log_probs[:, own])
             candidates = share_out(candidates, constraints.required, ids[:, own], *scores)
-        ended, going = part(candidates, n_beams)
+        ended, going = part(candidates, n_beams, constraints.special.eos)
         if spoken is not None:
             spoken.scatter_add_(1, going.tokens, (going.log_probs > NOTHING).float())
         parted.append((ended, going))

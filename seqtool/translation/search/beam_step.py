@@ -11,8 +11,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seqtool.corpus.tokenizer.bpe import EOS
-
 NOTHING = float("-inf")
 
 
@@ -92,13 +90,13 @@ def promising_places(log_probs: Tensor, next_log_probs: Tensor, n: int) -> Tenso
     return torch.cat((inside, rest.expand(B, -1)), dim=1)
 
 
-def part(candidates: Candidates, n_beams: int) -> tuple[Candidates, Candidates]:
+def part(candidates: Candidates, n_beams: int, eos: int) -> tuple[Candidates, Candidates]:
     """Part candidates (..., C) into those that end and the n_beams best that go on, each (..., n_beams).
 
     As in most toolkits a hypothesis ends only where its end symbol is among the n_beams best candidates; as each beam
     has one end symbol, twice as many candidates leave enough to go on with.
     """
-    ends = candidates.tokens == EOS
+    ends = candidates.tokens == eos
     ended = Candidates(*(values[..., :n_beams] for values in candidates))
     ended = ended._replace(log_probs=ended.log_probs.masked_fill(~ends[..., :n_beams], NOTHING))
     useless = ends | (candidates.log_probs == NOTHING)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from seqtool.corpus.tokenizer.bpe import BOS, EOS, PAD
+from seqtool.corpus.tokenizer.interface import SpecialIds
 from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.options import check_ids, check_known
 from seqtool.translation.search.beam_step import NOTHING, Candidates
@@ -25,18 +25,24 @@ class Constraints:
     """What the sentences of a batch may say."""
 
     def __init__(
-        self, options: SearchOptions, limits: list[int], prefixes: Sequence[Sequence[int]], device: torch.device
+        self,
+        options: SearchOptions,
+        special: SpecialIds,
+        limits: list[int],
+        prefixes: Sequence[Sequence[int]],
+        device: torch.device,
     ) -> None:
         """Prepare for sentences with these length limits and forced beginnings."""
-        self.highest = check_ids(options, prefixes)
+        self.special = special
+        self.highest = check_ids(options, prefixes, special)
         self.no_repeat_ngram = options.no_repeat_ngram
-        self.banned = torch.tensor([PAD, BOS, *options.banned], device=device)
+        self.banned = torch.tensor([special.pad, special.bos, *options.banned], device=device)
         self.required = torch.tensor(sorted(set(options.required)), dtype=torch.long, device=device)  # (Q)
         self.limits = torch.tensor(limits, device=device)  # (B)
         # What the host knows, so that no step has to ask the device.
         self.host_limits, self.shortest_limit, self.longest_limit = limits, min(limits), max(limits)
         self.longest_prefix = max(len(prefix) for prefix in prefixes)
-        padded = [[*prefix, *[PAD] * (self.longest_prefix - len(prefix))] for prefix in prefixes]
+        padded = [[*prefix, *[special.pad] * (self.longest_prefix - len(prefix))] for prefix in prefixes]
         self.prefixes = torch.tensor(padded, dtype=torch.long, device=device)  # (B, longest_prefix)
 
     def select(self, sentences: Tensor) -> None:
@@ -47,22 +53,22 @@ class Constraints:
         """Set the log-probabilities (R, V) of tokens that may not follow ids (R, T) to -inf, in place."""
         check_known(self.highest, log_probs.shape[1])
         length, n_beams = ids.shape[1], log_probs.shape[0] // self.limits.shape[0]
-        forced, required = self.forced_at(length, n_beams), self.required
+        forced, required, eos = self.forced_at(length, n_beams), self.required, self.special.eos
         forced_values = log_probs.gather(1, forced[:, None]) if forced is not None else None  # (R, 1)
         required_values = log_probs.index_select(1, required)  # (R, Q)
         log_probs.index_fill_(1, self.banned, NOTHING)
         if self.no_repeat_ngram:
-            forbid_repeats(log_probs, ids, self.no_repeat_ngram)
+            forbid_repeats(log_probs, ids, self.no_repeat_ngram, self.special.pad)
         limits = self.limits.repeat_interleave(n_beams)
         if len(required):
-            forbid_omissions(log_probs, required_values, required, ids, limits - length)
+            forbid_omissions(log_probs, required_values, required, ids, limits - length, eos)
         if length >= self.shortest_limit:
-            allow_only(log_probs, limits <= length, torch.full_like(limits, EOS), log_probs[:, EOS : EOS + 1].clone())
+            allow_only(log_probs, limits <= length, torch.full_like(limits, eos), log_probs[:, eos : eos + 1].clone())
         if forced is not None and forced_values is not None:
-            allow_only(log_probs, forced != PAD, forced, forced_values)
+            allow_only(log_probs, forced != self.special.pad, forced, forced_values)
 
     def forced_at(self, length: int, n_beams: int) -> Tensor | None:
-        """Return the token (R) that each row's prefix has at a position, PAD behind its end; None behind all ends."""
+        """Return the token (R) that each row's prefix has at a position, padding after its end; None after all ends."""
         return self.prefixes[:, length].repeat_interleave(n_beams) if length < self.longest_prefix else None
 
 
@@ -72,14 +78,14 @@ def allow_only(log_probs: Tensor, rows: Tensor, tokens: Tensor, values: Tensor) 
     log_probs.copy_(torch.where(rows[:, None], single, log_probs))
 
 
-def forbid_repeats(log_probs: Tensor, ids: Tensor, n: int) -> None:
+def forbid_repeats(log_probs: Tensor, ids: Tensor, n: int, pad: int) -> None:
     """Forbid tokens that would end an n-gram which is in ids (R, T) already."""
     if ids.shape[1] < n:
         return
     grams = ids.unfold(1, n, 1)  # (R, T - n + 1, n)
     begun = ids[:, ids.shape[1] - n + 1 :]  # (R, n - 1), what the next token would end
     known = (grams[:, :, :-1] == begun[:, None, :]).all(-1)  # (R, T - n + 1)
-    log_probs.scatter_(1, torch.where(known, grams[:, :, -1], PAD), NOTHING)  # PAD is forbidden anyway
+    log_probs.scatter_(1, torch.where(known, grams[:, :, -1], pad), NOTHING)  # padding is forbidden anyway
 
 
 def missing_tokens(required: Tensor, ids: Tensor) -> Tensor:
@@ -87,10 +93,12 @@ def missing_tokens(required: Tensor, ids: Tensor) -> Tensor:
     return (ids[:, :, None] != required).all(1)
 
 
-def forbid_omissions(log_probs: Tensor, required_values: Tensor, required: Tensor, ids: Tensor, room: Tensor) -> None:
+def forbid_omissions(
+    log_probs: Tensor, required_values: Tensor, required: Tensor, ids: Tensor, room: Tensor, eos: int
+) -> None:
     """Forbid the end while required tokens are missing, and all but those once there is room (R) for no more."""
     missing = missing_tokens(required, ids)
-    log_probs[:, EOS].masked_fill_(missing.any(1), NOTHING)
+    log_probs[:, eos].masked_fill_(missing.any(1), NOTHING)
     only = torch.full_like(log_probs, NOTHING)
     only.index_copy_(1, required, required_values.masked_fill(~missing, NOTHING))
     pressed = missing.any(1) & (missing.sum(1) >= room)

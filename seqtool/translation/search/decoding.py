@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from seqtool.corpus.tokenizer.bpe import BOS
 from seqtool.model.interface import Seq2Seq
 from seqtool.translation.search.ensemble import join_logits
 
@@ -28,7 +27,9 @@ class Decoding:
             self.memories = [memory.select(sentences) for memory in self.memories]
         self.caches = [model.start_cache(memory) for model, memory in zip(models, self.memories, strict=True)]
         self.n_beams = 1
-        self.first = torch.full((n_sentences, 1), BOS, dtype=torch.long, device=src.device)  # (B, 1)
+        self.first = torch.full(
+            (n_sentences, 1), models[0].vocabularies.target.special.bos, dtype=torch.long, device=src.device
+        )  # (B, 1)
 
     def log_probs(self, tokens: Tensor) -> Tensor:
         """Append tokens (R, T) and return the log-probabilities (R, T, V) of what follows each."""

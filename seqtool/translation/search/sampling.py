@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtool.corpus.tokenizer.bpe import EOS
 from seqtool.model.interface import Seq2Seq
 from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.search.beam_step import Finished
@@ -124,7 +123,7 @@ def extend(
     chosen = next_log_probs.gather(1, tokens[:, None])  # (R, 1)
     is_open = samples.lengths > length
     samples.log_probs = torch.where(is_open, samples.log_probs + chosen.view(shape), samples.log_probs)
-    samples.lengths = torch.where(is_open & (tokens.view(shape) == EOS), length, samples.lengths)
+    samples.lengths = torch.where(is_open & (tokens.view(shape) == constraints.special.eos), length, samples.lengths)
     samples.ids[..., length] = tokens.view(shape)
     return tokens
 
