@@ -3,9 +3,10 @@
 import os
 import random
 import subprocess
-import sys
 import time
 from pathlib import Path
+
+from command_line import SEQTOOL, start_command
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,8 +25,8 @@ def write_corpus(path: Path, pairs: int) -> None:
 def start_prepare(corpus: Path, out: Path) -> "subprocess.Popen[bytes]":
     """Start the command in a process group of its own, with two worker processes."""
     options = ["--set", "data.workers=2", "--set", "data.held_out=50", "--preset", "tiny"]
-    return subprocess.Popen(
-        [sys.executable, "-m", "seqtool", "prepare", str(corpus), "-o", str(out), *options],
+    return start_command(
+        [*SEQTOOL, "prepare", str(corpus), "-o", str(out), *options],
         stderr=subprocess.PIPE,
         cwd=ROOT,
         start_new_session=True,

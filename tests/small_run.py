@@ -3,9 +3,10 @@
 import json
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
+
+from command_line import SEQTOOL, run_command, start_command
 
 DEMO = Path(__file__).parent.parent / "data"
 SETTINGS = {
@@ -52,19 +53,19 @@ def train_command(corpus: list[str], out: Path, **changes: object) -> list[str]:
     """Return the command of a small run; changes are settings with _ for the dot: train_steps=9."""
     settings = {**SETTINGS, **{name.replace("_", ".", 1): value for name, value in changes.items()}}
     chosen = [argument for name, value in settings.items() for argument in ("--set", f"{name}={value}")]
-    return [sys.executable, "-m", "seqtool", "train", *corpus, "-o", str(out), "--preset", "tiny", *chosen]
+    return [*SEQTOOL, "train", *corpus, "-o", str(out), "--preset", "tiny", *chosen]
 
 
 def run_to_end(command: list[str], timeout: float = 300) -> subprocess.CompletedProcess[str]:
     """Run a command that must succeed."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    done = run_command(command, capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, done.stderr
     return done
 
 
 def start(command: list[str]) -> subprocess.Popen[str]:
     """Start a command without waiting for it."""
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    return start_command(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
 def stop(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:

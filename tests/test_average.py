@@ -5,12 +5,11 @@ import json
 import math
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
-from command_line import run_text
+from command_line import SEQTOOL, run_command, run_text, start_command
 from safetensors.torch import load_file, save_file
 from tiny_run import make_run
 
@@ -177,8 +176,8 @@ def test_score_names_lines_by_their_number(run, tmp_path):
 
 def test_score_ends_quietly_when_nobody_reads_on(run, tmp_path):
     (tmp_path / "lines").write_text("she waves\n" * 50_000)
-    command = [sys.executable, "-m", "seqtool", "score", "-m", str(run.path), "--engine", "torch"]
-    with subprocess.Popen(
+    command = [*SEQTOOL, "score", "-m", str(run.path), "--engine", "torch"]
+    with start_command(
         [*command, tmp_path / "lines", tmp_path / "lines"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert float(process.stdout.readline()) < 0
@@ -189,9 +188,9 @@ def test_score_ends_quietly_when_nobody_reads_on(run, tmp_path):
 
 def test_a_full_disk_behind_scores_is_one_message(run, tmp_path):
     (tmp_path / "lines").write_text("she waves\n")
-    command = [sys.executable, "-m", "seqtool", "score", "-m", str(run.path), tmp_path / "lines", tmp_path / "lines"]
+    command = [*SEQTOOL, "score", "-m", str(run.path), tmp_path / "lines", tmp_path / "lines"]
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        done = run_command(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith("seqtool: error: the output cannot be written (No space left on device)")
     assert done.stderr.count("\n") == 1

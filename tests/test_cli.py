@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import run_seqtool
+from command_line import SEQTOOL, run_command, run_seqtool
 
 from seqtool import __version__
 
@@ -181,8 +181,8 @@ def test_debugging_shows_where_an_error_came_from() -> None:
 
 def test_a_full_disk_behind_stdout_is_one_message() -> None:
     with open("/dev/full", "wb") as full:
-        command = [sys.executable, "-m", "seqtool", "train", "--print-config"]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        command = [*SEQTOOL, "train", "--print-config"]
+        done = run_command(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     (message,) = done.stderr.splitlines()
     assert message.startswith("seqtool: error: ")

@@ -1,12 +1,11 @@
 """`seqtool tokenizer` on standard input and output: one line out for each line in."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import sentencepiece
-from command_line import run_seqtool
+from command_line import SEQTOOL, run_seqtool, start_command
 
 TEXT = b"A small house stands near the river.\nEin kleines Haus steht am Flu\xc3\x9f.\n" * 5
 
@@ -88,8 +87,8 @@ def test_what_is_wrong_is_named(model: Path, tmp_path: Path, arguments: list[str
 
 
 def test_each_line_is_answered_as_it_comes(model: Path) -> None:
-    command = [sys.executable, "-m", "seqtool", "tokenizer", "encode", "-m", str(model)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    command = [*SEQTOOL, "tokenizer", "encode", "-m", str(model)]
+    with start_command(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(b"house\n")

@@ -4,11 +4,10 @@ import fcntl
 import json
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from command_line import run_seqtool
+from command_line import run_command, run_seqtool
 from safetensors.torch import load_file, save_file
 from small_run import last_step, losses, read_metrics, run_to_end, train_command
 
@@ -92,7 +91,7 @@ def test_fine_tuning_with_another_shape_is_refused(
     trained: tuple[RunDir, str], corpus: list[str], tmp_path: Path
 ) -> None:
     command = [*train_command(corpus, tmp_path / "tuned", model_d_model=32), "--from", str(trained[0].path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_command(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert "model.d_model = 16" in done.stderr
     assert "32" in done.stderr
@@ -129,7 +128,7 @@ def test_a_second_training_in_the_same_folder_is_kept_out(corpus: list[str], tmp
     run.mkdir()
     handle = os.open(run / ".lock", os.O_CREAT | os.O_RDWR)
     fcntl.flock(handle, fcntl.LOCK_EX)
-    done = subprocess.run(train_command(corpus, run), capture_output=True, text=True, check=False)
+    done = run_command(train_command(corpus, run), capture_output=True, text=True)
     os.close(handle)
     assert done.returncode == 1
     assert "another training is at work" in done.stderr
@@ -144,7 +143,7 @@ def test_losses_that_are_not_finite_stop_the_run_with_advice(
     weights["encoder_norm.weight"][0] = float("nan")
     save_file(weights, broken.weights)
     command = [*train_command(corpus, tmp_path / "run", train_max_bad_steps=7), "--from", str(broken.path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_command(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert "the last 7 steps before step 7" in done.stderr
     assert "lower train.lr" in done.stderr

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import run_seqtool
+from command_line import SEQTOOL, run_command, run_seqtool, start_command
 from tiny_run import make_lines, make_run
 
 from seqtool.cli.translate import fingerprint
@@ -23,7 +23,7 @@ from seqtool.translation.export.ctranslate2 import export_ctranslate2
 
 pytest.importorskip("ctranslate2")
 
-PROGRAM = [sys.executable, "-m", "seqtool", "translate"]
+PROGRAM = [*SEQTOOL, "translate"]
 
 HOSTILE = [
     b"a man walks",
@@ -89,19 +89,19 @@ def test_files_pipes_and_single_bytes_give_the_same(run: RunDir, tmp_path: Path)
     expected, _ = translate(run, path.read_bytes())
     with open(path, "rb") as file:
         command = [*PROGRAM, "-m", str(run.path)]
-        assert subprocess.run(command, stdin=file, capture_output=True).stdout == expected
+        assert run_command(command, stdin=file, capture_output=True).stdout == expected
     assert translate(run, b"", "-i", str(path))[0] == expected
     assert translate(run, b"", "-i", str(path), "--output", str(tmp_path / "out"))[0] == b""
     assert (tmp_path / "out").read_bytes() == expected
     sender = f"import os\nfor byte in open({str(path)!r}, 'rb').read()[-700:]: os.write(1, bytes([byte]))"
     single = subprocess.Popen([sys.executable, "-c", sender], stdout=subprocess.PIPE)
-    done = subprocess.run([*PROGRAM, "-m", str(run.path)], stdin=single.stdout, capture_output=True)
+    done = run_command([*PROGRAM, "-m", str(run.path)], stdin=single.stdout, capture_output=True)
     assert done.stdout == translate(run, path.read_bytes()[-700:])[0]
 
 
 def test_a_line_through_a_pipe_is_answered_at_once(run: RunDir) -> None:
     command = [*PROGRAM, "-m", str(run.path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with start_command(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         for line in (b"a man\n", b"\n", b"two dogs\n"):
@@ -125,7 +125,7 @@ def test_a_line_through_a_named_pipe_is_answered_at_once(run: RunDir, tmp_path: 
     path = tmp_path / "pipe"
     os.mkfifo(path)
     command = [*PROGRAM, "-m", str(run.path), "-i", str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process, open(path, "wb", buffering=0) as pipe:
+    with start_command(command, stdout=subprocess.PIPE) as process, open(path, "wb", buffering=0) as pipe:
         assert process.stdout is not None
         for line in (b"a man walks\n", b"two dogs\n"):
             pipe.write(line)
@@ -138,7 +138,7 @@ def test_a_full_disk_behind_stdout_is_one_message(run: RunDir, tmp_path: Path, n
     path = write_lines(tmp_path / "in", n_lines)
     with open("/dev/full", "wb") as full:
         command = [*PROGRAM, "-m", str(run.path), "-i", str(path)]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        done = run_command(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     (error,) = (line for line in done.stderr.splitlines() if not line.startswith("seqtool: line"))  # the rest are notes
     assert error.startswith("seqtool: error: the output cannot be written (No space left on device)")
@@ -147,7 +147,7 @@ def test_a_full_disk_behind_stdout_is_one_message(run: RunDir, tmp_path: Path, n
 def test_dev_stdout_is_written_into_even_where_it_is_a_file(run: RunDir, tmp_path: Path) -> None:
     with open(tmp_path / "out", "wb") as file:
         command = [*PROGRAM, "-m", str(run.path), "--output", "/dev/stdout"]
-        subprocess.run(command, input=b"a man walks\n", stdout=file, check=True)
+        run_command(command, input=b"a man walks\n", stdout=file, check=True)
     assert (tmp_path / "out").read_bytes() == translate(run, b"a man walks\n")[0]
     assert Path("/dev/stdout").is_symlink()
 
@@ -164,16 +164,16 @@ def test_an_output_that_was_killed_continues_where_it_was(run: RunDir, tmp_path:
     path, out = write_lines(tmp_path / "in", 9000), tmp_path / "out"
     expected, _ = translate(run, path.read_bytes())
     command = [*PROGRAM, "-m", str(run.path), "-i", str(path), "--output", str(out)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    process = start_command(command, stderr=subprocess.DEVNULL)
     while process.poll() is None and not (tmp_path / "out.partial.json").exists():
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not out.exists()
-    again = subprocess.run(command, capture_output=True, text=True)
+    again = run_command(command, capture_output=True, text=True)
     assert again.returncode == 1
     assert "--resume" in again.stderr
-    resumed = subprocess.run([*command, "--resume"], capture_output=True, text=True)
+    resumed = run_command([*command, "--resume"], capture_output=True, text=True)
     assert resumed.returncode == 0, resumed.stderr
     assert out.read_bytes() == expected
     assert sorted(file.name for file in tmp_path.iterdir()) == ["in", "out"]
@@ -182,7 +182,7 @@ def test_an_output_that_was_killed_continues_where_it_was(run: RunDir, tmp_path:
 def test_ctrl_c_exits_with_130_and_no_traceback(run: RunDir, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "in", 60000)
     command = [*PROGRAM, "-m", str(run.path), "-i", str(path), "--output", str(tmp_path / "out")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    process = start_command(command, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and not (tmp_path / "out.partial.json").exists():
         time.sleep(0.002)
     process.send_signal(signal.SIGINT)
@@ -220,7 +220,7 @@ def test_a_pipe_is_written_into_and_not_replaced(run: RunDir, tmp_path: Path) ->
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     command = [*PROGRAM, "-m", str(run.path), "--output", str(pipe)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with start_command(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
         with open(pipe, "rb") as reader:
             process.stdin.write(b"a man\n\ntwo dogs\n")
@@ -312,7 +312,7 @@ def test_wrong_usage_is_one_message(run: RunDir, options: list[str], code: int, 
 
 def test_a_wish_that_the_engine_lacks_is_told_before_any_input_is_read(run: RunDir) -> None:
     command = [*PROGRAM, "-m", str(run.path), "--max-length-ratio", "99", "--engine", "ctranslate2"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with start_command(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         assert b"does not offer --max-length-ratio" in process.stderr.read()  # though stdin is still open
     assert process.returncode == 1
@@ -331,7 +331,7 @@ def test_a_terminal_sees_the_progress_of_a_file(run: RunDir, tmp_path: Path) -> 
     path = write_lines(tmp_path / "in", 6000)
     terminal, side = pty.openpty()
     command = [*PROGRAM, "-m", str(run.path), "-i", str(path)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=side) as process:
+    with start_command(command, stdout=subprocess.DEVNULL, stderr=side) as process:
         os.close(side)
         seen = b""
         while process.poll() is None:
@@ -369,7 +369,7 @@ def test_several_processes_do_not_share_a_pipe(run: RunDir, tmp_path: Path) -> N
     os.mkfifo(tmp_path / "pipe")
     command = [*PROGRAM, "-m", str(run.path), "-i", str(tmp_path / "pipe"), "--output", str(tmp_path / "out")]
     environment = {**os.environ, "RANK": "0", "WORLD_SIZE": "2"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = run_command(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 1
     assert "several processes cannot share stdin, stdout or a pipe" in done.stderr
 
@@ -389,7 +389,7 @@ def test_memory_does_not_grow_with_the_input(run: RunDir, tmp_path: Path) -> Non
         with open(tmp_path / "in", "wb") as file:
             file.writelines(b"a man" + b" " * 994 + b"\n" for _ in range(n_lines))
         command = [sys.executable, "-c", program, str(run.path), str(tmp_path / "in")]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+        done = run_command(command, capture_output=True, text=True, timeout=300, check=True)
         count, peak = map(int, done.stdout.split())
         assert count == n_lines
         peaks.append(peak)

@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from command_line import SEQTOOL, run_command
 from tiny_run import make_run
 
 from seqtool.corpus.tokenizer.registry import load_pair
@@ -198,12 +197,12 @@ def test_what_cannot_be_exported_is_named(tmp_path: Path) -> None:
 
 def test_the_command_exports_and_says_what_it_did(tmp_path: Path) -> None:
     run = make_run(tmp_path)
-    command = [sys.executable, "-m", "seqtool", "export", "-m", str(run.path)]
-    done = subprocess.run([*command, "--to", "ctranslate2"], capture_output=True, text=True)
+    command = [*SEQTOOL, "export", "-m", str(run.path)]
+    done = run_command([*command, "--to", "ctranslate2"], capture_output=True, text=True)
     assert done.returncode == 0
     assert done.stdout == ""
     assert "int8" in done.stderr
     assert run.ctranslate2.is_dir()
-    wrong = subprocess.run([*command, "--to", "onnx"], capture_output=True, text=True)
+    wrong = run_command([*command, "--to", "onnx"], capture_output=True, text=True)
     assert wrong.returncode == 1
     assert "cannot export to 'onnx'" in wrong.stderr

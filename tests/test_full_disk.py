@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from command_line import start_command
 from small_run import assert_same_run, run_to_end, train_command, wait_for_step
 
 
@@ -25,7 +26,7 @@ def test_a_full_disk_is_reported_and_the_run_continues_after_making_room(
     corpus: list[str], finished: Path, small_disk: Path
 ) -> None:
     command = train_command(corpus, small_disk / "run")
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = start_command(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert wait_for_step(small_disk / "run", 12, process)
     filler = small_disk / "filler"
     with open(filler, "wb", buffering=0) as file:

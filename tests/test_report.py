@@ -3,13 +3,12 @@
 import json
 import math
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from command_line import SEQTOOL, run_command
 from hypothesis import example, given
 from hypothesis import strategies as st
 from synthetic_run import BLEU_SIGNATURE, CHRF_SIGNATURE, make_run
@@ -142,11 +141,11 @@ def test_a_run_in_training_gets_a_report_of_what_is_there(tmp_path: Path) -> Non
 
 def test_the_command_writes_the_page_and_prints_its_path(run: RunDir, tmp_path: Path) -> None:
     run.report.unlink()
-    command = [sys.executable, "-m", "seqtool", "report", str(run.path), "--no-attention"]
-    found = subprocess.run(command, capture_output=True, text=True)
+    command = [*SEQTOOL, "report", str(run.path), "--no-attention"]
+    found = run_command(command, capture_output=True, text=True)
     assert (found.returncode, found.stdout) == (0, f"{run.report}\n"), found.stderr
     assert run.report.is_file()
-    found = subprocess.run([*command[:-2], str(tmp_path / "none")], capture_output=True, text=True)
+    found = run_command([*command[:-2], str(tmp_path / "none")], capture_output=True, text=True)
     assert found.returncode == 1
     assert "no such run directory" in found.stderr
     write_report(run)

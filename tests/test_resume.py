@@ -5,6 +5,7 @@ import signal
 import time
 from pathlib import Path
 
+from command_line import run_command
 from small_run import (
     assert_same_run,
     last_step,
@@ -107,16 +108,15 @@ def test_a_finished_run_says_so_and_a_larger_budget_continues_it(
 def test_changed_settings_or_corpus_are_named_with_what_to_do(
     tmp_path: Path, corpus: list[str], finished: Path
 ) -> None:
-    import subprocess
 
     run = tmp_path / "run"
     shutil.copytree(finished, run)
-    done = subprocess.run(train_command(corpus, run, model_dropout=0.3), capture_output=True, text=True, check=False)
+    done = run_command(train_command(corpus, run, model_dropout=0.3), capture_output=True, text=True)
     assert done.returncode == 1
     assert "model.dropout was 0.2 and is now 0.3" in done.stderr
     assert "--fresh" in done.stderr
     other = write_corpus(tmp_path, pairs=110)
-    done = subprocess.run(train_command(other, run), capture_output=True, text=True, check=False)
+    done = run_command(train_command(other, run), capture_output=True, text=True)
     assert done.returncode == 1
     assert "--fresh" in done.stderr
     assert losses(run) == losses(finished)

@@ -4,14 +4,13 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import run_seqtool
+from command_line import run_command, run_seqtool
 from small_run import (
     last_step,
     losses,
@@ -126,7 +125,7 @@ def test_fresh_starts_over_but_not_before_the_corpus_is_known_to_be_there(
     tmp_path: Path, corpus: list[str], run: Path
 ) -> None:
     missing = train_command([str(tmp_path / "typo.en"), str(tmp_path / "typo.de")], run)
-    done = subprocess.run([*missing, "--fresh"], capture_output=True, text=True, check=False)
+    done = run_command([*missing, "--fresh"], capture_output=True, text=True)
     assert done.returncode == 1
     assert "no such file" in done.stderr
     assert (run / "model.safetensors").exists()
@@ -138,14 +137,14 @@ def test_fresh_starts_over_but_not_before_the_corpus_is_known_to_be_there(
 def test_workers_that_torchrun_restarts_do_not_start_over(corpus: list[str], run: Path) -> None:
     command = [*train_command(corpus, run), "--fresh"]
     environment = {**os.environ, "TORCHELASTIC_RESTART_COUNT": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    done = run_command(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0
     assert "this run is finished" in done.stderr
 
 
 def test_fine_tuning_into_the_same_folder_is_refused(corpus: list[str], run: Path) -> None:
     command = [*train_command(corpus, run), "--fresh", "--from", str(run)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_command(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert "--from and -o are the same folder" in done.stderr
     assert (run / "model.safetensors").exists()
@@ -220,7 +219,7 @@ def test_a_lost_prepared_corpus_is_made_again(corpus: list[str], run: Path, fini
 def test_a_model_without_checkpoints_is_not_trained_over(corpus: list[str], run: Path) -> None:
     shutil.rmtree(run / "checkpoints")
     before = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
-    done = subprocess.run(train_command(corpus, run), capture_output=True, text=True, check=False)
+    done = run_command(train_command(corpus, run), capture_output=True, text=True)
     assert done.returncode == 1
     assert "holds a model, and no checkpoint to continue from" in done.stderr
     assert {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()} == before
@@ -240,7 +239,7 @@ def test_a_bad_validation_set_is_named_before_anything_is_removed_or_made(
     (tmp_path / "valid").write_text(content, encoding="utf-8", errors="surrogateescape")
     prepared = (run / "prepared" / "manifest.json").stat()
     command = train_command([*corpus[:2], "--valid", str(tmp_path / "valid")], run)
-    done = subprocess.run([*command, "--fresh"], capture_output=True, text=True, check=False)
+    done = run_command([*command, "--fresh"], capture_output=True, text=True)
     assert done.returncode == 1
     assert message in done.stderr
     assert (run / "model.safetensors").exists()
@@ -249,9 +248,7 @@ def test_a_bad_validation_set_is_named_before_anything_is_removed_or_made(
 
 def test_a_corpus_too_small_to_hold_pairs_out_is_named_before_training(tmp_path: Path) -> None:
     (tmp_path / "one.tsv").write_text("a small house\tein kleines Haus\n")
-    done = subprocess.run(
-        train_command([str(tmp_path / "one.tsv")], tmp_path / "run"), capture_output=True, text=True, check=False
-    )
+    done = run_command(train_command([str(tmp_path / "one.tsv")], tmp_path / "run"), capture_output=True, text=True)
     assert done.returncode == 1
     assert "too small to hold pairs out of it; give --valid" in done.stderr
     assert not (tmp_path / "run" / "checkpoints").exists()
@@ -270,7 +267,7 @@ def test_a_corpus_that_changed_is_named_even_where_auto_would_choose_otherwise_f
 def test_a_setting_that_was_given_is_not_silently_left_to_auto(corpus: list[str], run: Path) -> None:
     text = (run / "config.toml").read_text(encoding="utf-8")
     (run / "config.toml").write_text(text.replace('precision = "auto"', 'precision = "float32"'), encoding="utf-8")
-    done = subprocess.run(train_command(corpus, run), capture_output=True, text=True, check=False)
+    done = run_command(train_command(corpus, run), capture_output=True, text=True)
     assert done.returncode == 1
     assert "train.precision was 'float32' and is now 'auto'" in done.stderr
 
@@ -285,7 +282,7 @@ def test_a_copy_of_a_checkpoint_beside_the_others_does_no_harm(corpus: list[str]
 
 def test_fine_tuning_keeps_the_settings_of_the_tokenizer(tmp_path: Path, corpus: list[str], run: Path) -> None:
     tuned = train_command(corpus, tmp_path / "tuned", train_steps=2)
-    done = subprocess.run([*tuned, "--from", str(run), "--set", "tokenizer.vocab_size=500"], capture_output=True)
+    done = run_command([*tuned, "--from", str(run), "--set", "tokenizer.vocab_size=500"], capture_output=True)
     assert done.returncode == 1
     assert b"its model has tokenizer.vocab_size = 400" in done.stderr
     command = ["train", *corpus, "-o", tmp_path / "auto", "--from", run, "--steps", "1", "--set", "train.threads=2"]
@@ -313,7 +310,7 @@ def test_training_goes_on_with_the_tokenizer_that_preparation_was_given(tmp_path
     assert run_seqtool("tokenizer", "train", *corpus[:2], "--vocab-size", 450, "-o", model).returncode == 0
     done = run_seqtool("prepare", *corpus, "-o", run, "--tokenizer", model, "--preset", "tiny")
     assert done.returncode == 0, done.stderr
-    wrong = subprocess.run(train_command(corpus, run, train_steps=2), capture_output=True, text=True, check=False)
+    wrong = run_command(train_command(corpus, run, train_steps=2), capture_output=True, text=True)
     assert "was prepared with a given tokenizer, which has vocab_size = 450" in wrong.stderr
     run_to_end(train_command(corpus, run, train_steps=2, tokenizer_vocab_size=450))
     assert (run / "tokenizer.model").read_bytes() == model.read_bytes()

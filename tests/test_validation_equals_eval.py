@@ -1,13 +1,11 @@
 """One decoder, one scorer: what training logs is what `seqtool eval` finds for the same weights, digit for digit."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import run_text
+from command_line import SEQTOOL, run_command, run_text
 from small_run import read_metrics, run_to_end, train_command, write_corpus
 
 from seqtool.run_directory import RunDir
@@ -79,8 +77,8 @@ def test_the_report_is_made_at_the_end_of_training_and_info_finds_all_files_whol
     page = run.report.read_text(encoding="utf-8")
     for expected in ("Loss per token", "Validation scores", "Sample translations", 'id="attention-layer"'):
         assert expected in page
-    command = [sys.executable, "-m", "seqtool", "info", str(run.path), "--json"]
-    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    command = [*SEQTOOL, "info", str(run.path), "--json"]
+    found = json.loads(run_command(command, capture_output=True, text=True, check=True).stdout)
     assert (found["state"], found["whole"]) == ("trained", True)
 
 
