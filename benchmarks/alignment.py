@@ -3,8 +3,8 @@
     python benchmarks/alignment.py checkpoints/demo
 
 Each reference is read by the model, each of its words is aligned with the source word that it looks at most, and that
-is compared with the alignment that the corpus generator knows (content words only). The layer, and whether to look
-when a token is predicted or when it is read, are chosen on the validation set; the printed figure is of the test set.
+is compared with the known alignment (content words only). The layer, and whether to look when a token is predicted or
+when it is read, are chosen on 500 further pairs that data/generate.py writes; the printed figure is of the test set.
 """
 
 import argparse
@@ -31,12 +31,12 @@ def parse_links(text: str) -> Links:
     return [(int(i), int(j)) for i, _, j in (link.partition("-") for link in text.split())]
 
 
-def generate_valid(folder: Path) -> list[tuple[str, str, Links]]:
-    """Return the validation set with its links, which only the generator knows."""
+def further_pairs(folder: Path) -> list[tuple[str, str, Links]]:
+    """Return 500 further pairs with their links; those of the validation set are not known."""
     sys.path.insert(0, str(folder))
-    from generator.corpus import build_corpus  # type: ignore[import-not-found]
+    from generate import more_pairs  # type: ignore[import-not-found]
 
-    return [(pair.english, pair.german, list(pair.alignment)) for pair in build_corpus().valid]
+    return [(pair.english, pair.german, list(pair.alignment)) for pair in more_pairs(500, seed=1)]
 
 
 def agreement(maps: list[AttentionMap], known: list[Links], layer: int, ahead: int) -> tuple[int, int]:
@@ -50,20 +50,20 @@ def agreement(maps: list[AttentionMap], known: list[Links], layer: int, ahead: i
 
 
 def main() -> None:
-    """Choose the way on validation data and print the figure on test data."""
+    """Choose the way on further pairs and print the figure on test data."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path, help="a run directory trained on the demo corpus")
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the demo corpus")
     arguments = parser.parse_args()
     reader = AttentionReader(arguments.model)
-    valid, test = generate_valid(arguments.data), read_test(arguments.data)
-    maps, known = [reader.read(src, tgt) for src, tgt, _ in valid], [links for _, _, links in valid]
+    further, test = further_pairs(arguments.data), read_test(arguments.data)
+    maps, known = [reader.read(src, tgt) for src, tgt, _ in further], [links for _, _, links in further]
     shares = {}
     for layer in range(maps[0].weights.shape[0]):
         for ahead, way in ((0, "predicted"), (1, "read")):
             found, n_links = agreement(maps, known, layer, ahead)
             shares[layer, ahead] = found / n_links
-            print(f"validation: layer {layer + 1}, when a token is {way}: {found / n_links:6.1%} of {n_links:,}")
+            print(f"further pairs: layer {layer + 1}, when a token is {way}: {found / n_links:6.1%} of {n_links:,}")
     layer, ahead = max(shares, key=lambda way: shares[way])
     maps, known = [reader.read(src, tgt) for src, tgt, _ in test], [links for _, _, links in test]
     found, n_links = agreement(maps, known, layer, ahead)

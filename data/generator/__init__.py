@@ -1,1 +1,1 @@
-"""The grammar, the lexicon and the sentence patterns of the demo corpus."""
+"""A small grammar of English and German that writes sentence pairs."""
