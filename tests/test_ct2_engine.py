@@ -209,7 +209,7 @@ def test_auto_on_a_machine_with_mps_is_ctranslate2_on_the_cpu_and_torch_on_mps(
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     asked: list[str] = []
 
-    def load(runs: list[RunDir], device: torch.device, **options: Any) -> Any:
+    def load(runs: list[RunDir], vocabularies: object, device: torch.device, **options: Any) -> Any:
         asked.append(str(device))
         return TorchEngine.__new__(TorchEngine)
 

@@ -68,6 +68,8 @@ class AttentionReader:
         src, tgt = self.tokenizers.source.encode(src_text), self.tokenizers.target.encode(tgt_text)
         if not src or not tgt:
             raise SeqtoolError("an attention map needs a source and a translation that are not empty")
+        if not self.has_attention:
+            raise SeqtoolError("this kind of model has no attention, so there is none to draw")
         with torch.inference_mode():
             weights = self.model.attention_weights(*self._as_batch(src, tgt))
         return AttentionMap(

@@ -42,6 +42,8 @@ def write_report(run: RunDir, attention: bool = True) -> list[str]:
 def read_maps(run: RunDir, pairs: Sequence[TranslatedPair]) -> list[AttentionMap]:
     """Read the attention of a few of the pairs, spread over the validation set."""
     reader = AttentionReader(run.path)
+    if not reader.has_attention:
+        raise SeqtoolError("this kind of model has no attention")
     spread = pairs[:: max(len(pairs) // 200, 1)]
     return choose_maps(reader, [(pair.src, pair.hyp) for pair in spread if pair.src.strip() and pair.hyp.strip()])
 

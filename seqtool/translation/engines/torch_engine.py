@@ -72,6 +72,7 @@ class TorchEngine:
         self.batch_tokens = min(batch_tokens, CPU_TOKENS) if self.on_cpu else batch_tokens
         self.workers = (threads or count_cores()) if self.on_cpu else 1
         self.batches_at_once = 2 * self.workers  # what a caller should give at once, in multiples of batch_tokens
+        self.attending = [model for model in self.models if model.has_attention]
         self.vocabularies = self.models[0].vocabularies
         self.n_positions = min(filter(None, (model.position_limit for model in self.models)), default=0)
         self.max_tokens = max(0, self.n_positions - 1)
@@ -99,8 +100,12 @@ class TorchEngine:
         return cls(models, device, batch_tokens=batch_tokens, threads=threads)
 
     def unsupported(self, options: SearchOptions, n_source: int) -> list[str]:
-        """Name the options asked for that it has no match for: there are none."""
-        return []
+        """Name the options asked for that it has no match for: only what needs attention, of models without it."""
+        return (
+            ["--coverage-penalty for a model without attention"]
+            if options.coverage_penalty and not self.attending
+            else []
+        )
 
     def translate(
         self,
@@ -120,7 +125,7 @@ class TorchEngine:
         found = self._in_order(batches, self._run(search, batches, progress), len(sources))
         if (options.alignment or options.token_scores) and not options.coverage_penalty:
             found = [hypotheses[: options.n_best] for hypotheses in found]
-        if options.alignment or options.coverage_penalty:
+        if (options.alignment or options.coverage_penalty) and self.attending:
             found = self._with_attention(sources, found, options)
         return self._with_token_scores(sources, found) if options.token_scores else found
 
@@ -185,11 +190,10 @@ class TorchEngine:
 
     def attend(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attention]:
         """Return for each pair what the prediction of each target token attends to."""
-        attending = [model for model in self.models if model.has_attention]
 
         def attend(batch: list[int]) -> list[Attention]:
             src, tgt_in, _ = self._pad_pairs([sources[row] for row in batch], [targets[row] for row in batch])
-            weights = torch.stack([read_attention(model, src, tgt_in) for model in attending]).mean(0).cpu()
+            weights = torch.stack([read_attention(model, src, tgt_in) for model in self.attending]).mean(0).cpu()
             pairs = zip(weights, batch, strict=True)
             return [summarise(rows[: len(targets[i]), : len(sources[i])]) for rows, i in pairs]
 
