@@ -84,12 +84,13 @@ def quality_sections(pairs: Sequence[TranslatedPair]) -> list[str]:
     hypotheses = [pair.hyp for pair in pairs]
     scores = score_sentences(hypotheses, references)
     buckets = bucket_by_length(hypotheses, references, sources)
+    signature = sentence_signatures(references)[0]
     return [
         parts.section("By sentence length", parts.lengths(buckets, find_faults(hypotheses, references, sources))),
         parts.section(
             "Sample translations",
             parts.samples(pairs, scores, sample_rows(scores, [len(src) for src in sources], SAMPLES_OF_A_KIND)),
-            f"From the {len(pairs):,} validation pairs, by sentence chrF ({sentence_signatures(references)[0]}). "
+            f"From the {len(pairs):,} validation pairs, by sentence chrF (<code>{escape(signature)}</code>). "
             "Words that differ are marked.",
         ),
     ]
