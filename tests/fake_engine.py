@@ -48,6 +48,9 @@ class ReversingEngine:
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         return [[-1.0] * (len(target) + 1) for target in targets]
 
+    def close(self) -> None:
+        pass
+
 
 class ListedEngine(ReversingEngine):
     """Gives the same hypotheses, best first, for every source."""

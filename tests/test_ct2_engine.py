@@ -290,7 +290,7 @@ def test_a_library_that_does_not_load_is_an_obstacle_and_no_crash(
     quantized: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    monkeypatch.setattr("seqtool.translation.engines.ct2_engine.is_installed", lambda: True)
+    monkeypatch.setattr("seqtool.translation.engines.choosing.is_installed", lambda: True)
     notes: list[str] = []
     assert Translator.load(quantized.path, notify=notes.append).engine.name == "torch"
     assert "ctranslate2 cannot be loaded" in notes[0]

@@ -2,7 +2,6 @@
 
 import random
 import shutil
-import threading
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ from seqtool.model.transformer import Transformer
 from seqtool.translation.engines import torch_engine
 from seqtool.translation.engines.batching import LEAST_TOKENS, LENGTH_STEP, padded_length, plan_batches
 from seqtool.translation.engines.interface import SearchOptions, TokenHypothesis
-from seqtool.translation.engines.torch_engine import TorchEngine, choose_dtype, single_threaded_workers, work_or_halve
+from seqtool.translation.engines.torch_engine import TorchEngine, choose_dtype, work_or_halve
 from seqtool.translation.search.decoding import OpenSentences
 from seqtool.translation.translator import Translator
 
@@ -172,28 +171,11 @@ def test_learned_positions_limit_the_length():
         engine.translate([[5] * 40], SearchOptions(beam=2))
 
 
-def test_a_model_in_training_stays_in_training():
+def test_an_engine_drops_nothing_out():
     model = make_model().train()
     engine = TorchEngine([model])
     assert engine.translate([[5, 6]], SearchOptions()) == engine.translate([[5, 6]], SearchOptions())
-    assert model.training
-    assert all(module.training for module in model.modules())
-
-
-def test_the_callers_threads_stay_as_they_are():
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
-        with single_threaded_workers(2) as pool:
-            assert [pool.submit(torch.get_num_threads).result() for _ in range(2)] == [1, 1]
-            assert torch.get_num_threads() == 3
-        later: list[int] = []
-        thread = threading.Thread(target=lambda: later.append(torch.get_num_threads()))
-        thread.start()
-        thread.join()
-        assert (torch.get_num_threads(), later) == (3, [3])
-    finally:
-        torch.set_num_threads(before)
+    assert not any(module.training for module in model.modules())
 
 
 def test_models_with_other_tokenizers_are_no_ensemble(tmp_path):

@@ -3,9 +3,11 @@
     translator = Translator.load("checkpoints/demo")
     translator.translate(["Hello."], beam=5)[0].text
 
-It knows text, tokens and over-long lines; what a batch is and how to search is the engine's concern.
+It knows text, tokens and over-long lines; what a batch is and how to search is the engine's concern. Several threads
+may call one translator at the same time.
 """
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -60,6 +62,7 @@ class Translator:
         self.max_positions = max_positions
         self._fallback = fallback
         self._second: Engine | None = None
+        self._choosing = threading.Lock()
         self._notify = notify or (lambda note: None)
 
     @classmethod
@@ -101,6 +104,18 @@ class Translator:
             max_positions=max_positions,
             **others,
         )
+
+    def close(self) -> None:
+        """End the engines' threads and free their memory; it cannot be used after that."""
+        for engine in (self.engine, self._second):
+            if engine is not None:
+                engine.close()
+
+    def __enter__(self) -> "Translator":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def translate(
         self,
@@ -197,10 +212,11 @@ class Translator:
     def _second_engine(self, note: str) -> Engine:
         """Return the engine for what the first one cannot do; the user is told once."""
         assert self._fallback is not None
-        if self._second is None:
-            self._notify(note)
-            self._second = self._fallback()
-        return self._second
+        with self._choosing:
+            if self._second is None:
+                self._notify(note)
+                self._second = self._fallback()
+            return self._second
 
     def _cut(self, lines: Sequence[tuple[str, str]], search: SearchOptions) -> list[list[Part]]:
         """Turn each line and its prefix into parts that are short enough; a blank line has none."""

@@ -14,6 +14,7 @@ from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError, suggest
 from seqtool.process import choose_device, parse_device, threads_per_process
 from seqtool.run_directory import RunDir
+from seqtool.translation.engines.ct2_engine import IMPORTS, CTranslate2Engine, is_installed, why_not_here
 from seqtool.translation.engines.interface import Engine
 from seqtool.translation.export.record import is_current, read_record
 
@@ -54,7 +55,8 @@ def load_parts(
     threads = threads or config.decode.threads or threads_per_process()
 
     def load_torch() -> Engine:
-        from seqtool.translation.engines.torch_engine import TorchEngine
+        with IMPORTS:
+            from seqtool.translation.engines.torch_engine import TorchEngine
 
         return TorchEngine.load(
             runs,
@@ -111,8 +113,6 @@ def load_ctranslate2(
     run: RunDir, tokenizers: TokenizerPair, device: str, threads: int, compute_type: str, batch_tokens: int
 ) -> Engine:
     """Load the exported form of a model."""
-    from seqtool.translation.engines.ct2_engine import CTranslate2Engine
-
     record = read_record(run.ctranslate2) or {}
     return CTranslate2Engine(
         run.ctranslate2,
@@ -128,8 +128,6 @@ def load_ctranslate2(
 
 def why_not_ctranslate2(runs: list[RunDir], device: str, compute_type: str) -> str | None:
     """Return what keeps ctranslate2 from being used and how to change it; None where nothing does."""
-    from seqtool.translation.engines.ct2_engine import is_installed, why_not_here
-
     run = runs[0]
     if len(runs) > 1:
         return "the ctranslate2 engine takes one model, not an ensemble; give one -m"

@@ -14,9 +14,9 @@ the probability of what is forbidden among the rest, and looks at fewer ends rig
 
 import math
 import sys
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -51,25 +51,27 @@ def is_installed() -> bool:
         return False
 
 
-@contextmanager
-def without_torch() -> Iterator[None]:
-    """Hide torch while ctranslate2 is imported: some releases load it for converters that nobody needs here."""
-    if "torch" in sys.modules:
-        yield
-        return
-    sys.modules["torch"] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del sys.modules["torch"]
+IMPORTS = threading.Lock()  # held while torch is hidden, and where another thread may import it
+
+
+def import_ctranslate2() -> Any:
+    """Import ctranslate2 without torch, which some releases load for converters that nobody needs here."""
+    with IMPORTS:
+        if "torch" in sys.modules or "ctranslate2" in sys.modules:
+            import ctranslate2
+        else:
+            sys.modules["torch"] = None  # type: ignore[assignment]
+            try:
+                import ctranslate2
+            finally:
+                del sys.modules["torch"]
+    return ctranslate2
 
 
 def why_not_here(device: str, compute_type: str) -> str | None:
     """Return what ctranslate2 lacks on this machine and what to give instead; None where it lacks nothing."""
     try:
-        with without_torch():
-            import ctranslate2
-
+        ctranslate2 = import_ctranslate2()
         n_gpus = ctranslate2.get_cuda_device_count()
     except (ImportError, OSError, AttributeError) as error:
         return (
@@ -87,9 +89,7 @@ def why_not_here(device: str, compute_type: str) -> str | None:
 
 def choose_place(device: str) -> tuple[str, int]:
     """Return the kind and the number of the device that ctranslate2 is to use; it can use no mps, so auto never is."""
-    with without_torch():
-        import ctranslate2
-
+    ctranslate2 = import_ctranslate2()
     kind, number = parse_device(device)
     if kind == "auto":
         kind = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
@@ -114,9 +114,7 @@ class CTranslate2Engine:
         n_learned: int = 0,
     ) -> None:
         """Load an exported folder; its table holds n_positions (0: no limit), of which n_learned are a model's own."""
-        with without_torch():
-            import ctranslate2
-
+        ctranslate2 = import_ctranslate2()
         kind, number = choose_place(device)
         self.workers = (threads or count_cores()) if kind == "cpu" else 1
         try:
@@ -237,6 +235,10 @@ class CTranslate2Engine:
                 tokens = range(len(sources[row]))
                 strongest[row] = [max(tokens, key=of_token.__getitem__) for of_token in weights]
         return strongest
+
+    def close(self) -> None:
+        """Free the model's memory; it cannot be used after that."""
+        self._model.unload_model()
 
     def _search(
         self,

@@ -90,7 +90,10 @@ class TokenHypothesis:
 
 
 class Engine(Protocol):
-    """Translates and scores batches of token ids; results do not depend on what else is in a batch."""
+    """Translates and scores batches of token ids; results do not depend on what else is in a batch.
+
+    Several threads may call one engine at the same time.
+    """
 
     name: str
     compute_type: str  # what it computes in: float32, bfloat16, int8, ...
@@ -117,4 +120,8 @@ class Engine(Protocol):
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         """Return for each pair the log-probability of each target token and, last, of the end symbol."""
+        ...
+
+    def close(self) -> None:
+        """Free what it holds; it cannot be used after that."""
         ...

@@ -7,9 +7,8 @@ Legend: B sentences, R rows, S source length, T target length, H heads.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
@@ -21,10 +20,11 @@ from seqtool.errors import SeqtoolError
 from seqtool.model.interface import TranslationModel
 from seqtool.model.loading import load_model
 from seqtool.model.oom import is_out_of_memory
-from seqtool.process import count_cores, quick_turns
+from seqtool.process import count_cores
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.batching import MIN_ROWS, pad_rows, padded_length, plan_batches
 from seqtool.translation.engines.interface import Progress, SearchOptions, TokenHypothesis
+from seqtool.translation.engines.worker_threads import WorkerThreads
 from seqtool.translation.search.beam_search import beam_search
 from seqtool.translation.search.beam_step import NOTHING, Finished
 from seqtool.translation.search.constraints import Constraints, length_limit
@@ -53,7 +53,7 @@ class Attention(NamedTuple):
 
 
 class TorchEngine:
-    """Translates and scores with one model, or with several that answer as one."""
+    """Translates and scores with one model, or with several that answer as one; several threads may call it."""
 
     name = "torch"
 
@@ -65,8 +65,15 @@ class TorchEngine:
         batch_tokens: int = 8192,
         threads: int = 0,
     ) -> None:
-        """Use models that are on a device already; threads (0: one a core) matter on a CPU only."""
+        """Use models that are on a device already, and turn their dropout off; threads (0: one a core) are for a CPU.
+
+        On a CPU each batch is computed by one of the engine's own threads. On another device the callers compute, one
+        batch at a time, since its memory has room for one.
+        """
         self.models = list(models)
+        for model in self.models:
+            if isinstance(model, nn.Module):
+                model.eval()
         self.device = torch.device(device)
         self.on_cpu = self.device.type == "cpu"
         self.batch_tokens = min(batch_tokens, CPU_TOKENS) if self.on_cpu else batch_tokens
@@ -77,6 +84,8 @@ class TorchEngine:
         self.n_positions = min(filter(None, (model.position_limit for model in self.models)), default=0)
         self.max_tokens = max(0, self.n_positions - 1)
         self.compute_type = str(dtype_of(self.models[0])).removeprefix("torch.")
+        self._threads = WorkerThreads(self.workers) if self.on_cpu else None
+        self._turn = nullcontext() if self.on_cpu else threading.Lock()
 
     @classmethod
     def load(
@@ -232,25 +241,26 @@ class TorchEngine:
     def _run(
         self, work: Callable[[list[int]], list[Result]], batches: list[list[int]], progress: Progress | None = None
     ) -> list[list[Result]]:
-        """Work on all batches, on a CPU in as many threads as there are cores, each computing by itself."""
+        """Work on all batches, on a CPU in the engine's threads."""
 
-        def guarded(batch: list[int]) -> list[Result]:
-            with torch.inference_mode():
+        def compute(batch: list[int]) -> list[Result]:
+            with torch.inference_mode(), self._turn:
                 return work_or_halve(work, batch)
 
-        def gather(results: Iterable[list[Result]]) -> list[list[Result]]:
-            gathered = []
-            for batch, result in zip(batches, results, strict=True):
-                gathered.append(result)
-                if progress:
-                    progress(batch)
-            return gathered
+        results: Iterator[list[Result]] = (
+            self._threads.map(compute, batches) if self._threads else map(compute, batches)
+        )
+        gathered = []
+        for batch, result in zip(batches, results, strict=True):
+            gathered.append(result)
+            if progress:
+                progress(batch)
+        return gathered
 
-        with evaluating(self.models):
-            if not self.on_cpu:
-                return gather(map(guarded, batches))
-            with quick_turns(), single_threaded_workers(max(1, min(self.workers, len(batches)))) as pool:
-                return gather(pool.map(guarded, batches))
+    def close(self) -> None:
+        """End the engine's threads; it cannot be used after that."""
+        if self._threads:
+            self._threads.close()
 
     @staticmethod
     def _in_order(batches: list[list[int]], results: list[list[Result]], n: int) -> list[Result]:
@@ -328,35 +338,3 @@ def work_or_halve(work: Callable[[list[int]], list[Result]], batch: list[int]) -
     torch.cuda.empty_cache()
     middle = len(batch) // 2
     return work_or_halve(work, batch[:middle]) + work_or_halve(work, batch[middle:])
-
-
-@contextmanager
-def evaluating(models: Sequence[TranslationModel]) -> Iterator[None]:
-    """Turn dropout off, and leave the models as they were."""
-    training = [model for model in models if isinstance(model, nn.Module) and model.training]
-    for model in training:
-        model.eval()
-    try:
-        yield
-    finally:
-        for model in training:
-            model.train()
-
-
-@contextmanager
-def single_threaded_workers(n: int) -> Iterator[ThreadPoolExecutor]:
-    """Start worker threads that each compute with one thread; others keep the number that they have."""
-    threads, ready = torch.get_num_threads(), threading.Barrier(n + 1)
-
-    def start() -> None:
-        torch.get_num_threads()  # a thread's first question sets its number to the common one: let that be over
-        torch.set_num_threads(1)  # of this thread, and of those yet to come
-        ready.wait()
-
-    with ThreadPoolExecutor(n, initializer=start) as pool:
-        waits = [pool.submit(lambda: None) for _ in range(n)]
-        ready.wait()
-        torch.set_num_threads(threads)
-        for wait in waits:
-            wait.result()
-        yield pool
