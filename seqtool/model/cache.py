@@ -83,15 +83,24 @@ class Cache:
     def visible(self, n_rows: int, n_new: int) -> Tensor | None:
         """Return which entries the queries of n_rows with n_new positions each may see."""
         N, T = self.n_beams(n_rows), n_new
-        if N > 1 and self._visible is None:
+        if self.needs_mask(N) and self._visible is None:
             B, device = self.mask.shape[0], self.mask.device
-            past = torch.zeros((B, N, self.n_entries), dtype=torch.bool, device=device).scatter_(2, self.lineage, True)
+            past = self.past(N)
             same_beam = torch.eye(N, dtype=torch.bool, device=device)[:, None, :, None]
             not_later = torch.ones((T, T), dtype=torch.bool, device=device).tril()[None, :, None, :]
             present = (same_beam & not_later).view(N * T, N * T).expand(B, -1, -1)
             allowed = torch.cat((past.repeat_interleave(T, dim=1), present), dim=2)[:, None]  # (B, 1, N * T, entries)
             self._visible = as_added(allowed, self.mask.dtype)
         return self._visible
+
+    def past(self, n_beams: int) -> Tensor:
+        """Return which entries are of each beam's own past: (B, N, entries)."""
+        shape = (self.mask.shape[0], n_beams, self.n_entries)
+        return torch.zeros(shape, dtype=torch.bool, device=self.mask.device).scatter_(2, self.lineage, True)
+
+    def needs_mask(self, n_beams: int) -> bool:
+        """Tell whether anything has to be hidden: a single beam may see all there is but what comes later."""
+        return n_beams > 1
 
     def next_lineage(self, n_rows: int, n_new: int) -> Tensor:
         """Return the lineages (B, N, P + T) with the entries of this step."""

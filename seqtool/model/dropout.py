@@ -47,14 +47,17 @@ def drop(x: Tensor, p: float) -> Tensor:
 
 
 class Dropout(nn.Module):
-    """Drops a share p of the values in training."""
+    """Drops a share p of the values in training; `over_time` drops the same values at every position of (B, T, D)."""
 
-    def __init__(self, p: float) -> None:
+    def __init__(self, p: float, over_time: bool = False) -> None:
         super().__init__()
         self.p = p
+        self.over_time = over_time
 
     def forward(self, x: Tensor) -> Tensor:
-        return drop(x, self.p) if self.training and self.p else x
+        if not (self.training and self.p):
+            return x
+        return x * drop(torch.ones_like(x[:, :1]), self.p) if self.over_time else drop(x, self.p)
 
     def add(self, residual: Tensor, x: Tensor) -> Tensor:
         """Return residual + dropout(x)."""

@@ -127,6 +127,15 @@ class TranslationModel(nn.Module, ABC):
         """Return the decoder's states (B, T, D) for a training batch; the loss projects them."""
         return self.decode_states(tgt_in, self.encode(src))
 
+    @property
+    def source_loss(self) -> float:
+        """The weight of a loss on the source's tokens in training, for a model that predicts them too."""
+        return 0.0
+
+    def source_states(self, memory: Any) -> Tensor | None:
+        """Return the states (B, S, D) that predict each next source token; None if the model predicts none."""
+        return None
+
     has_attention = True  # False for a model that does not look back at the source's positions
 
     def attention_weights(self, src: Tensor, tgt_in: Tensor) -> list[Tensor]:

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 from seqtool.config import ModelConfig
 from seqtool.config.model import KINDS as SECTIONS
 from seqtool.corpus.tokenizer.interface import Vocabularies
-from seqtool.model.counting import ParameterCount, count_forward_flops, count_parameters
+from seqtool.model.counting import (
+    ParameterCount,
+    count_conv_flops,
+    count_conv_parameters,
+    count_decoder_flops,
+    count_decoder_parameters,
+    count_forward_flops,
+    count_parameters,
+    count_rnn_flops,
+    count_rnn_parameters,
+)
 
 if TYPE_CHECKING:
     from seqtool.model.interface import TranslationModel
@@ -33,6 +43,24 @@ def _transformer(config: Any, vocabularies: Vocabularies) -> "TranslationModel":
     return Transformer(config, vocabularies)
 
 
+def _rnn(config: Any, vocabularies: Vocabularies) -> "TranslationModel":
+    from seqtool.model.rnn import Rnn
+
+    return Rnn(config, vocabularies)
+
+
+def _decoder(config: Any, vocabularies: Vocabularies) -> "TranslationModel":
+    from seqtool.model.decoder import Decoder
+
+    return Decoder(config, vocabularies)
+
+
+def _conv(config: Any, vocabularies: Vocabularies) -> "TranslationModel":
+    from seqtool.model.conv import Conv
+
+    return Conv(config, vocabularies)
+
+
 def _transformer_in_ctranslate2(*arguments: Any) -> Any:
     from seqtool.model.ctranslate2_spec import make_spec
 
@@ -46,6 +74,11 @@ KINDS: dict[str, ModelKind] = {
         count_forward_flops=count_forward_flops,
         ctranslate2=_transformer_in_ctranslate2,
     ),
+    "rnn": ModelKind(build=_rnn, count_parameters=count_rnn_parameters, count_forward_flops=count_rnn_flops),
+    "decoder": ModelKind(
+        build=_decoder, count_parameters=count_decoder_parameters, count_forward_flops=count_decoder_flops
+    ),
+    "conv": ModelKind(build=_conv, count_parameters=count_conv_parameters, count_forward_flops=count_conv_flops),
 }
 
 

@@ -6,14 +6,14 @@ Legend: B batch, R target rows, S source length, T target length, D width of the
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqtool.config import TransformerConfig
+from seqtool.config import DecoderConfig, TransformerConfig
 from seqtool.model.attention import MultiHeadAttention
 from seqtool.model.cache import LayerCache
 from seqtool.model.dropout import Dropout
 from seqtool.model.positions import RotaryPositions
 
 
-def make_norm(config: TransformerConfig) -> nn.Module:
+def make_norm(config: TransformerConfig | DecoderConfig) -> nn.Module:
     """Return the normalisation the configuration asks for."""
     return nn.LayerNorm(config.d_model) if config.norm_kind == "layer" else nn.RMSNorm(config.d_model, eps=1e-6)
 
@@ -21,7 +21,7 @@ def make_norm(config: TransformerConfig) -> nn.Module:
 class FeedForward(nn.Module):
     """Two linear maps with an activation between them, applied to each position by itself."""
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: TransformerConfig | DecoderConfig) -> None:
         super().__init__()
         self.activation = config.activation
         gated = config.activation == "swiglu"

@@ -75,6 +75,8 @@ class LossOf(nn.Module):
         """Return the loss to minimise and the plain negative log-likelihood, both sums."""
         if self.r_drop and self.training:
             return self._with_consistency(part)
+        if self.model.source_loss and self.training:
+            return self._with_source(part)
         return smoothed_cross_entropy(
             self._states(part), self.model.output_weight, self.model.output_bias, part.targets, self.smoothing
         )
@@ -82,6 +84,22 @@ class LossOf(nn.Module):
     def _states(self, part: Part) -> Tensor:
         states: Tensor = self.run_model(part.src, part.tgt_in)  # (B, T, D)
         return states.flatten(0, 1).index_select(0, part.real)  # (N, D)
+
+    def _with_source(self, part: Part) -> tuple[Tensor, Tensor]:
+        """Add the loss of a model that predicts its source too; the likelihood that is reported is the target's."""
+        model, of_src = self.model, self.model.vocabularies.source.special
+        memory = model.encode(part.src)
+        states = model.decode_states(part.tgt_in, memory).flatten(0, 1).index_select(0, part.real)  # (N, D)
+        source = model.source_states(memory)
+        assert source is not None
+        output = (model.output_weight, model.output_bias)
+        loss, nll = smoothed_cross_entropy(states, *output, part.targets, self.smoothing)
+        predicted, wanted = source[:, :-1].flatten(0, 1), part.src[:, 1:].flatten()
+        real = (wanted != of_src.pad).nonzero().squeeze(1)
+        source_loss, _ = smoothed_cross_entropy(
+            predicted.index_select(0, real), *output, wanted.index_select(0, real), self.smoothing
+        )
+        return loss + model.source_loss * source_loss, nll
 
     def _with_consistency(self, part: Part) -> tuple[Tensor, Tensor]:
         """R-Drop: two passes with different dropout, each with its loss, pulled towards each other."""

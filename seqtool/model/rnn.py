@@ -1,0 +1,279 @@
+"""The recurrent encoder-decoder, without attention (Sutskever et al. 2014) or with it (Bahdanau et al. 2015; Luong et
+al. 2015): the attention score is a function of the decoder's state and the encoder's states.
+
+Legend: B sentences, R = B * beams target rows, S source length, T target length, Q queries (beams * T), D width,
+W width of one direction, G gates of a cell (4 for an LSTM, 3 for a GRU), P positions of the location score.
+"""
+
+import math
+from typing import NamedTuple, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from seqtool.config import RnnConfig
+from seqtool.corpus.tokenizer.interface import Vocabularies
+from seqtool.model.dropout import Dropout
+from seqtool.model.embedding import Embedding, token_tables
+from seqtool.model.interface import TranslationModel
+
+State = tuple[Tensor, ...]  # (h, c) of an LSTM, (h,) of a GRU, each (B, W)
+
+
+def lstm_step(x_gates: Tensor, h_gates: Tensor, state: State) -> State:
+    """Hochreiter and Schmidhuber 1997 with forget gates: c = f * c + i * g, h = o * tanh(c)."""
+    i, f, g, o = (x_gates + h_gates).chunk(4, dim=-1)
+    c = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+def gru_step(x_gates: Tensor, h_gates: Tensor, state: State) -> State:
+    """Cho et al. 2014: h = (1 - z) * n + z * h, where the candidate n sees what the reset gate leaves of h."""
+    (x_r, x_z, x_n), (h_r, h_z, h_n) = x_gates.chunk(3, dim=-1), h_gates.chunk(3, dim=-1)
+    z = (x_z + h_z).sigmoid()
+    n = (x_n + (x_r + h_r).sigmoid() * h_n).tanh()
+    return (n + z * (state[0] - n),)
+
+
+CELLS = {"lstm": (lstm_step, 4, 2), "gru": (gru_step, 3, 1)}  # a step, its gates, the tensors of its state
+
+
+class Recurrence(nn.Module):
+    """One cell run over positions in order; gates are in the order of torch.nn.LSTM and torch.nn.GRU."""
+
+    def __init__(self, cell: str, d_in: int, width: int) -> None:
+        super().__init__()
+        self.step, gates, self.n_state = CELLS[cell]
+        self.width = width
+        self.x_gates = nn.Linear(d_in, gates * width)
+        self.h_gates = nn.Linear(width, gates * width)
+
+    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, list[State]]:
+        """x (B, T, D) -> the outputs (B, T, W) and the state after every position."""
+        gates = self.x_gates(x).unbind(1)  # T times (B, G * W); all positions at once, since they depend on x alone
+        state = state or (x.new_zeros(x.shape[0], self.width),) * self.n_state
+        states = []
+        for x_gates in gates:
+            state = self.step(x_gates, self.h_gates(state[0]), state)
+            states.append(state)
+        return torch.stack([h for h, *_ in states], dim=1), states
+
+
+class EncoderLayer(nn.Module):
+    """A recurrence over the source, or one in each direction side by side."""
+
+    def __init__(self, config: RnnConfig) -> None:
+        super().__init__()
+        width = config.d_model // 2 if config.bidirectional else config.d_model
+        self.forwards = Recurrence(config.cell, config.d_model, width)
+        self.backwards = Recurrence(config.cell, config.d_model, width) if config.bidirectional else None
+
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
+        """x (B, S, D) -> outputs (B, S, D), and the states (B, D) at each sentence's last token."""
+        y, states = self.forwards(x)
+        final = last_of(states, lengths)
+        if self.backwards is None:
+            return y, final
+        back, states = self.backwards(turn(x, lengths))
+        final = tuple(torch.cat(pair, dim=-1) for pair in zip(final, last_of(states, lengths), strict=True))
+        return torch.cat((y, turn(back, lengths)), dim=-1), final
+
+
+def turn(x: Tensor, lengths: Tensor) -> Tensor:
+    """Reverse the real positions of each row of x (B, S, ...); padding stays behind them."""
+    places = torch.arange(x.shape[1], device=x.device)[None]
+    places = torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)  # (B, S)
+    return x.take_along_dim(places.view(*places.shape, *[1] * (x.dim() - 2)), dim=1)
+
+
+def last_of(states: list[State], lengths: Tensor) -> State:
+    """Return each row's state at its last real position."""
+    rows = torch.arange(len(lengths), device=lengths.device)
+    return tuple(torch.stack(parts)[lengths - 1, rows] for parts in zip(*states, strict=True))
+
+
+class Score(nn.Module):
+    """The score of a decoder state s for an encoder state h, by its name in the literature."""
+
+    def __init__(self, config: RnnConfig) -> None:
+        super().__init__()
+        self.name, d = config.attention, config.d_model
+        if self.name in ("additive", "general"):
+            self.query = nn.Linear(d, d, bias=False)
+        if self.name == "additive":
+            self.key, self.v = nn.Linear(d, d, bias=False), nn.Parameter(torch.empty(d))
+        elif self.name == "location":
+            self.places = nn.Linear(d, config.max_positions)
+        elif self.name == "cosine":
+            self.strength = nn.Linear(d, 1)
+
+    def keys(self, h: Tensor) -> Tensor:
+        """Compute once per sentence what the score needs of the encoder's states (B, S, D)."""
+        if self.name == "additive":
+            return cast(Tensor, self.key(h))
+        return F.normalize(h, dim=-1) if self.name == "cosine" else h
+
+    def forward(self, s: Tensor, keys: Tensor) -> Tensor:
+        """s (B, Q, D), keys (B, S, D) -> scores (B, Q, S)."""
+        if self.name == "additive":  # Bahdanau et al. 2015: v . tanh(W s + U h)
+            return (self.query(s)[:, :, None] + keys[:, None]).tanh() @ self.v
+        if self.name == "general":  # Luong et al. 2015: s . W h
+            return cast(Tensor, self.query(s) @ keys.transpose(1, 2))
+        if self.name == "location":  # Luong et al. 2015: from the decoder's state alone
+            return cast(Tensor, self.places(s)[..., : keys.shape[1]])
+        if self.name == "cosine":  # Graves et al. 2014: the cosine, times a strength that the state chooses
+            return F.softplus(self.strength(s)) * (F.normalize(s, dim=-1) @ keys.transpose(1, 2))
+        scale = math.sqrt(s.shape[-1]) if self.name == "scaled" else 1.0  # dot, and dot over the root of D
+        return (s @ keys.transpose(1, 2)) / scale
+
+
+class RnnMemory(NamedTuple):
+    """The encoded source: what attention reads, and the state that the decoder begins with."""
+
+    states: Tensor  # (B, S, D)
+    keys: Tensor  # (B, S, D)
+    mask: Tensor  # (B, S), True where there is a real token
+    final: tuple[State, ...]  # of each encoder layer, (B, D)
+
+    def select(self, sentences: Tensor) -> "RnnMemory":
+        """Keep some sentences, or put them in another order."""
+        final = tuple(tuple(part.index_select(0, sentences) for part in state) for state in self.final)
+        states, keys, mask = (x.index_select(0, sentences) for x in self[:3])
+        return RnnMemory(states, keys, mask, final)
+
+
+class RnnCache:
+    """The decoder's state after the positions so far, a row for each hypothesis."""
+
+    def __init__(self, states: list[State], fed: Tensor) -> None:
+        self.states, self.fed, self.length = states, fed, 0
+
+    def _map(self, change: "object") -> None:
+        self.states = [tuple(change(part) for part in state) for state in self.states]  # type: ignore[operator]
+        self.fed = change(self.fed)  # type: ignore[operator]
+
+    def reorder(self, rows: Tensor) -> None:
+        """Make row i the continuation of the old row rows[i]."""
+        self._map(lambda x: x.index_select(0, rows))
+
+    def select(self, sentences: Tensor, beams: int) -> None:
+        """Keep only these sentences, given on the host, each with its `beams` rows."""
+        self._map(lambda x: x.unflatten(0, (-1, beams)).index_select(0, sentences.to(x.device)).flatten(0, 1))
+
+    def expand(self, beams: int) -> None:
+        """Give every sentence `beams` rows instead of one."""
+        self._map(lambda x: x.repeat_interleave(beams, 0))
+
+
+class Rnn(TranslationModel):
+    """Encodes a source with one stack of recurrences and predicts each next target token with another."""
+
+    config: RnnConfig
+
+    def __init__(self, config: RnnConfig, vocabularies: Vocabularies) -> None:
+        super().__init__(config, vocabularies)
+        src_tokens, tgt_tokens = token_tables(config, vocabularies)
+        self.src_embedding, self.tgt_embedding = Embedding(config, src_tokens), Embedding(config, tgt_tokens)
+        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        d_in = [config.d_model * (2 if config.input_feeding and i == 0 else 1) for i in range(config.decoder_layers)]
+        self.decoder = nn.ModuleList(Recurrence(config.cell, size, config.d_model) for size in d_in)
+        self.drop = Dropout(config.dropout, over_time=config.variational)
+        self.has_attention = config.attention != "none"
+        if self.has_attention:
+            self.score = Score(config)
+            self.combine = nn.Linear(2 * config.d_model, config.d_model, bias=False)
+        initialise(self)
+
+    @property
+    def output_weight(self) -> Tensor:
+        """The (V, D) weights that turn decoder states into logits: the target embeddings."""
+        return self.tgt_embedding.tokens.weight
+
+    def encode(self, src: Tensor) -> RnnMemory:
+        """Encode source ids (B, S)."""
+        mask = src != self.vocabularies.source.special.pad  # (B, S)
+        lengths = mask.sum(1)
+        x = self.src_embedding(turn(src, lengths) if self.config.reverse_source else src)
+        final: list[State] = []
+        for layer in self.encoder:
+            y, state = layer(x, lengths)
+            x = x + self.drop(y) if self.config.residual and final else self.drop(y)
+            final.append(state)
+        if self.config.reverse_source:
+            x = turn(x, lengths)
+        return RnnMemory(x, self.score.keys(x) if self.has_attention else x, mask, tuple(final))
+
+    def start_cache(self, memory: RnnMemory) -> RnnCache:
+        """Begin each decoder layer with the final state of the encoder layer beside it."""
+        last = len(memory.final) - 1
+        states = [memory.final[min(layer, last)] for layer in range(self.config.decoder_layers)]
+        return RnnCache(states, torch.zeros_like(states[0][0]))
+
+    def decode_states(
+        self, tgt: Tensor, memory: RnnMemory, cache: RnnCache | None = None, attention: list[Tensor] | None = None
+    ) -> Tensor:
+        """Return the attentional states (R, T, D) for target ids (R, T), before the output projection."""
+        cache = cache or self.start_cache(memory)
+        x = self.tgt_embedding(tgt)  # (R, T, D)
+        if len(x) > len(cache.fed):
+            cache.expand(len(x) // len(cache.fed))
+        pieces = x.split(1, dim=1) if self.config.input_feeding else [x]
+        results, weights = zip(*(self._advance(piece, memory, cache) for piece in pieces), strict=True)
+        cache.length += tgt.shape[1]
+        if attention is not None and self.has_attention:
+            attention.append(torch.cat(weights, dim=1)[:, None])  # (R, 1, T, S)
+        return torch.cat(results, dim=1)
+
+    def _advance(self, x: Tensor, memory: RnnMemory, cache: RnnCache) -> tuple[Tensor, Tensor | None]:
+        """Run the decoder over inputs x (R, T, D); T is 1 where the result is fed to the next step."""
+        if self.config.input_feeding:
+            x = torch.cat((x, cache.fed[:, None]), dim=-1)
+        for index, layer in enumerate(self.decoder):
+            y, states = layer(x, cache.states[index])
+            cache.states[index] = states[-1]
+            x = x + self.drop(y) if self.config.residual and index else self.drop(y)
+        if not self.has_attention:
+            return x, None
+        context, weights = self._attend(x, memory)
+        result = self.drop(torch.tanh(self.combine(torch.cat((context, x), dim=-1))))  # Luong et al. 2015, formula 5
+        cache.fed = result[:, -1]
+        return result, weights
+
+    def _attend(self, x: Tensor, memory: RnnMemory) -> tuple[Tensor, Tensor]:
+        """Return the context (R, T, D) and the weights (R, T, S) of decoder states x (R, T, D)."""
+        B, (R, T, D) = len(memory.mask), x.shape
+        scores = self.score(x.view(B, R // B * T, D), memory.keys)  # (B, Q, S)
+        weights = scores.masked_fill(~memory.mask[:, None], float("-inf")).softmax(-1)
+        return (weights @ memory.states).view(R, T, D), weights.view(R, T, -1)
+
+    def muon_matrices(self) -> dict[str, int]:
+        """Return the matrices of the cells, gate by gate, and of attention."""
+        gates = CELLS[self.config.cell][1]
+        found = {name: weight for name, weight in self.named_parameters() if weight.dim() == 2}
+        return {name: gates if "gates" in name else 1 for name in found if ".tokens." not in name}
+
+    def bytes_per_token(self) -> int:
+        """Count what layers keep for the backward pass: about 16 vectors of d_model for a recurrence."""
+        layers = self.config.encoder_layers + self.config.decoder_layers + 1
+        return layers * 4 * 16 * self.config.d_model
+
+
+def initialise(model: Rnn) -> None:
+    """Set the starting weights: embeddings as in the Transformer; matrices uniform or orthogonal, gate by gate."""
+    for embedding in dict.fromkeys((model.src_embedding.tokens, model.tgt_embedding.tokens)):
+        nn.init.normal_(embedding.weight, std=model.config.d_model**-0.5)
+    parts = model.muon_matrices()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name in parts:
+                for part in parameter.chunk(parts[name]):
+                    (nn.init.orthogonal_ if "h_gates" in name else nn.init.xavier_uniform_)(part)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)
+                if model.config.cell == "lstm" and "x_gates" in name:
+                    nn.init.ones_(parameter.chunk(4)[1])  # forget little at first
+            elif name == "score.v":
+                nn.init.normal_(parameter, std=model.config.d_model**-0.5)
+    if model.config.attention == "cosine":
+        nn.init.constant_(model.score.strength.bias, 10.0)
