@@ -83,7 +83,7 @@ def test_every_row_is_in_exactly_one_part() -> None:
 
 def test_a_worker_without_rows_gives_a_gradient_of_zero() -> None:
     batch = make_batch(3)
-    empty = Batch(batch.src[:0], batch.tgt_in[:0], batch.tgt_out[:0], batch.pairs[:0], 0, 0, 19, 17, False)
+    empty = Batch(batch.src[:0], batch.tgt_in[:0], batch.tgt_out[:0], batch.pairs[:0], 0, 0, 19, 17, False, SPECIAL)
     found, sums = gradients(empty, make_model())
     assert all(gradient.abs().sum() == 0 for gradient in found)
     assert sums.tolist() == [0.0, 0.0]
