@@ -4,7 +4,7 @@ from collections import Counter
 
 from seqtool.config import CleanConfig
 from seqtool.corpus.cleaning.rules import KEPT, RULES, CleaningRules, Deduplicator, OverlapHashes, Verdicts
-from seqtool.corpus.reading.blocks import PairBlock
+from seqtool.corpus.reading.lines import PairBlock
 
 
 class Cleaner:

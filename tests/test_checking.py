@@ -11,8 +11,9 @@ from seqtool.config import CleanConfig
 from seqtool.corpus.checking.checker import FINDINGS, check_corpus
 from seqtool.corpus.checking.scripts import find_scripts, script_table
 from seqtool.corpus.cleaning.rules import RULES
-from seqtool.corpus.reading.blocks import PairBlock, read_blocks
+from seqtool.corpus.reading.blocks import read_blocks
 from seqtool.corpus.reading.corpus import Corpus
+from seqtool.corpus.reading.lines import PairBlock
 
 
 @pytest.fixture

@@ -19,8 +19,9 @@ from seqtool.corpus.cleaning.rules import (
     dropped_lines,
     require_usable,
 )
-from seqtool.corpus.reading.blocks import LineBlock, PairBlock, decode_line, read_blocks
+from seqtool.corpus.reading.blocks import decode_line, read_blocks
 from seqtool.corpus.reading.corpus import Corpus
+from seqtool.corpus.reading.lines import LineBlock, PairBlock
 from seqtool.corpus.text import clean_text
 from seqtool.errors import SeqtoolError
 

@@ -103,7 +103,7 @@ def test_dropped_pairs_are_written_with_their_rule(planted, tmp_path):
     [
         ([], 2, "Missing argument"),
         (["missing.en", "missing.de"], 1, "missing.en: no such file"),
-        (["a", "b", "c"], 1, "one TSV file or two aligned files"),
+        (["a", "b", "c"], 1, "or two aligned files (source, then target), not 3"),
         (["a.tsv", "--dropped", "."], 1, "is a folder; give --dropped a file"),
         (["a.tsv", "--set", "clean.max_rato=3"], 1, "did you mean 'max_ratio'"),
         (["a.tsv", "--examples", "-1"], 2, "--examples"),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqtool.corpus.cleaning.hashing import HashTable, hash_lines, hash_pairs
-from seqtool.corpus.reading.blocks import LineBlock
+from seqtool.corpus.reading.lines import LineBlock
 
 
 def hash_all(lines: list[bytes]) -> list[int]:

@@ -20,8 +20,8 @@ from seqtool.corpus.preparing.prepare import prepare_corpus
 from seqtool.corpus.preparing.prepared import PreparedCorpus
 from seqtool.corpus.preparing.run_corpus import prepare_run
 from seqtool.corpus.progress import Progress, Stopwatch
-from seqtool.corpus.reading.blocks import LineCountError
 from seqtool.corpus.reading.corpus import parse_corpus
+from seqtool.corpus.reading.parting import LineCountError
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.run_directory import RunDir

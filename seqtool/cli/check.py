@@ -16,7 +16,8 @@ CheckedCorpus = Annotated[
     list[Path],
     typer.Argument(
         metavar="CORPUS...",
-        help="One TSV file (source<TAB>target) or two aligned files, source then target; .gz, .xz and .zst too.",
+        help="One file with pairs (TSV, TMX, CSV, JSONL, PO, zip or tgz; columns as in a.csv:en:de), or two aligned "
+        "files, source then target; also .gz, .xz or .zst.",
         show_default=False,
     ),
 ]

@@ -9,7 +9,7 @@ from seqtool.corpus.cleaning.rules import RULES
 
 TITLES = {
     "undecodable": "not UTF-8",
-    "columns": "no tab, so no target",
+    "columns": "no target",
     "empty": "empty side",
     "control": "control characters",
     "identical": "identical sides",

@@ -132,14 +132,18 @@ def check_usage(
     record: bool,
 ) -> None:
     """Raise what is wrong with the command itself before anything is read."""
+    from seqtool.corpus.reading.corpus import names_pairs
+
     if bool(model) == bool(hyp):
         raise typer.BadParameter("give either -m DIR (translate, then score) or --hyp FILE (score), not both or none")
     if bool(test_set) != bool(langpair):
         raise typer.BadParameter("--test-set and --langpair belong together: --test-set wmt14 --langpair en-de")
     if test_set and (files or source):
         raise typer.BadParameter("--test-set brings its own source and references; give no files beside it")
-    if not test_set and model and len(files) < 2:
-        raise typer.BadParameter("-m needs a source and at least one reference: seqtool eval -m DIR SRC REF")
+    if not test_set and model and len(files) < 2 and not (files and names_pairs(files[0])):
+        raise typer.BadParameter(
+            "-m needs a source and at least one reference: seqtool eval -m DIR SRC REF, or a file with both: test.tsv"
+        )
     if not test_set and hyp and not files:
         raise typer.BadParameter("--hyp needs at least one reference: seqtool eval --hyp FILE REF")
     if model and source:
@@ -168,11 +172,12 @@ def read_test_set(
     files: list[Path], has_model: bool, source: Path | None, test_set: str | None, langpair: str | None
 ) -> "ReferenceSet":
     """Read source and references from files, or get them from sacreBLEU."""
+    from seqtool.corpus.reading.corpus import names_pairs
     from seqtool.evaluation.scores.reference_set import fetch_reference_set, read_reference_set
 
     if test_set and langpair:
         return fetch_reference_set(test_set, langpair)
-    if has_model:
+    if has_model and not names_pairs(files[0]):
         return read_reference_set(files[0], files[1:])
     return read_reference_set(source, files)
 

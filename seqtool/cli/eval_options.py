@@ -10,7 +10,9 @@ METRICS, COMPARISON, DECODING = "Metrics, as in sacreBLEU", "Comparison", "Decod
 Files = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="[SRC] REF...", help="Source and reference(s); with --hyp only reference(s).", show_default=False
+        metavar="[SRC] REF...",
+        help="Source and reference(s), with --hyp only reference(s); or one file with both, such as a TSV.",
+        show_default=False,
     ),
 ]
 Models = Annotated[

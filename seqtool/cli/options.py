@@ -9,7 +9,8 @@ CorpusArgument = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="[CORPUS]...",
-        help="One TSV file (source<TAB>target) or two aligned files, source then target; also .gz, .xz or .zst.",
+        help="One file with pairs (TSV, TMX, CSV, JSONL, PO, zip or tgz; columns as in a.csv:en:de), or two aligned "
+        "files, source then target; also .gz, .xz or .zst.",
         show_default=False,
     ),
 ]
@@ -41,7 +42,7 @@ ValidOption = Annotated[
     typer.Option(
         "--valid",
         metavar="FILE",
-        help="Validation pairs: a TSV, or given twice, source then target.",
+        help="Validation pairs: one file with pairs, or given twice, source then target.",
         show_default=False,
     ),
 ]
@@ -50,8 +51,8 @@ AgainstOption = Annotated[
     typer.Option(
         "--against",
         metavar="FILE",
-        help="A validation or test set whose lines must not be in the corpus: a TSV file, or given twice, source then "
-        "target; further sets as SOURCE,TARGET.",
+        help="A validation or test set whose lines must not be in the corpus: one file with pairs, or given twice, "
+        "source then target; further sets as SOURCE,TARGET.",
         show_default=False,
     ),
 ]

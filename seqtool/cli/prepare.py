@@ -62,7 +62,7 @@ def prepare(
     overrides = [*(set_ or []), *([f"train.seed={seed}"] if seed is not None else [])]
     resolve_config(preset, config, overrides)  # a bad value fails here, before anything is read
     if not corpus and not more:
-        raise SeqtoolError("which corpus? Give one TSV file, or two aligned files, source then target")
+        raise SeqtoolError("which corpus? Give one file with pairs, or two aligned files, source then target")
     if out is None:
         raise SeqtoolError("where should the prepared corpus go? Name a folder with -o DIR")
 

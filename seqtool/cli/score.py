@@ -15,15 +15,18 @@ from seqtool.corpus.text import clean_text
 from seqtool.errors import SeqtoolError
 
 if TYPE_CHECKING:
+    from seqtool.corpus.reading.corpus import Corpus
     from seqtool.translation.translator import Translator
 
 BLOCK = 4096  # pairs scored at once; batches are made of those of like length
 
 
 def score(
-    source: Annotated[Path, typer.Argument(metavar="SRC", help="The source lines.")],
-    target: Annotated[Path, typer.Argument(metavar="TGT", help="Their translations, as many lines.")],
+    source: Annotated[Path, typer.Argument(metavar="SRC", help="The source lines, or one file with pairs.")],
     model: ModelOption,
+    target: Annotated[
+        Path | None, typer.Argument(metavar="[TGT]", help="Their translations, as many lines.", show_default=False)
+    ] = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Divide by the tokens, the end included.")] = False,
     json_: JsonOption = False,
     engine: Annotated[str, typer.Option("--engine", help="auto, torch or ctranslate2.")] = "auto",
@@ -41,62 +44,42 @@ def score(
 
     Example: seqtool score -m run source.en translation.de
     """
-    check_files(source, target)
+    from seqtool.corpus.reading.blocks import count_pairs
+    from seqtool.corpus.reading.corpus import names_pairs, parse_corpus, require_files
+
+    if target is None and not names_pairs(source):
+        raise SeqtoolError(
+            f"{source}: no translations to score; give SRC and TGT, or one file with pairs, such as a TSV"
+        )
+    corpus = parse_corpus([source] if target is None else [source, target])
+    require_files([corpus])
+    count_pairs(corpus)  # files that do not match are refused before a model is loaded
     from seqtool.translation.translator import Translator
 
     translator = Translator.load(model, engine, device, threads, compute_type, batch_tokens, notify)
     first = 1
     with quiet_if_closed():
-        for pairs in read_pairs(source, target):
+        for pairs in read_numbered(corpus):
             for line in score_pairs(translator, pairs, first, normalize, json_):
                 print(line)
             first += len(pairs)
 
 
-def check_files(source: Path, target: Path) -> None:
-    """Refuse files that are missing or do not match, before a model is loaded."""
-    for path in (source, target):
-        if not path.is_file():
-            reason = "is no file that can be read twice" if path.exists() else "no such file"
-            raise SeqtoolError(f"{path}: {reason}; check the path")
-    n_source, n_target = (sum(1 for _ in read_lines(path)) for path in (source, target))
-    if n_source != n_target:
-        raise SeqtoolError(
-            f"{source} has {n_source:,} lines but {target} has {n_target:,}; give one translation for each source line"
-        )
-
-
-def read_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file, split at line feeds only."""
-    from seqtool.corpus.reading.opening import read_chunks
-    from seqtool.translation.lines.reading import file_blocks
-
-    for block in file_blocks(read_chunks(path)):
-        yield from block
-
-
-def read_pairs(source: Path, target: Path) -> Iterator[list[tuple[str, str]]]:
+def read_numbered(corpus: "Corpus") -> Iterator[list[tuple[str, str]]]:
     """Yield blocks of pairs; invalid UTF-8 is read as the replacement character, and told by its line."""
-    numbered = enumerate(zip(read_lines(source), read_lines(target), strict=True), 1)
-    while block := list(itertools.islice(numbered, BLOCK)):
-        yield list(
-            zip(
-                decode_lines(source, [(number, src) for number, (src, _) in block]),
-                decode_lines(target, [(number, tgt) for number, (_, tgt) in block]),
-                strict=True,
-            )
-        )
-
-
-def decode_lines(path: Path, numbered: list[tuple[int, bytes]]) -> list[str]:
-    """Return the texts of a file's lines, and name those that are not valid UTF-8."""
+    from seqtool.corpus.reading.blocks import read_pairs
     from seqtool.translation.lines.reading import decode_line, name_lines
 
-    decoded = [decode_line(line) for _, line in numbered]
-    invalid = [number for (number, _), (_, is_valid) in zip(numbered, decoded, strict=True) if not is_valid]
-    if invalid:
-        notify(f"{path}: {name_lines(invalid)}: not valid UTF-8; the bad bytes were read as U+FFFD")
-    return [text for text, _ in decoded]
+    pairs = read_pairs(corpus)
+    while block := list(itertools.islice(pairs, BLOCK)):
+        missing = [pair.number for pair in block if pair.tgt is None]
+        if missing:
+            raise SeqtoolError(f"{corpus}: {name_lines(missing)}: no target to score; each pair needs both sides")
+        decoded = [[decode_line(pair.src) for pair in block], [decode_line(pair.tgt or b"") for pair in block]]
+        for path, side in zip(corpus.paths * 2, decoded, strict=False):
+            if invalid := [pair.number for pair, (_, is_valid) in zip(block, side, strict=True) if not is_valid]:
+                notify(f"{path}: {name_lines(invalid)}: not valid UTF-8; the bad bytes were read as U+FFFD")
+        yield [(src, tgt) for (src, _), (tgt, _) in zip(*decoded, strict=True)]
 
 
 def score_pairs(

@@ -34,7 +34,9 @@ IdsOption = Annotated[bool, typer.Option("--ids", help="Numbers in place of piec
 def train(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE]...", help="Text files, plain or compressed; none: standard input."),
+        typer.Argument(
+            metavar="[FILE]...", help="Text files, or files with pairs, plain or compressed; none: standard input."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The model file to write.")] = Path(
         "tokenizer.model"
@@ -52,11 +54,11 @@ def train(
     """
     overrides = [*(set_ or []), *([f"tokenizer.vocab_size={vocab_size}"] if vocab_size is not None else [])]
     settings = resolve_config("small", config, overrides).tokenizer
-    from seqtool.corpus.reading.blocks import read_lines
+    from seqtool.corpus.reading.blocks import read_all_lines
     from seqtool.corpus.tokenizer.registry import load_tokenizer, train_tokenizer
     from seqtool.files import make_folder
 
-    lines = (line for path in files for line in read_lines(path)) if files else _input_lines()
+    lines = (line for path in files for line in read_all_lines(path)) if files else _input_lines()
     if out.is_dir():
         raise SeqtoolError(f"{out}: is a folder; give the name of a file with -o, such as {out / 'tokenizer.model'}")
     make_folder(out.parent)

@@ -11,7 +11,7 @@ from seqtool.corpus.preparing.prepared import PreparedCorpus, PrepareRequest
 from seqtool.corpus.preparing.run_corpus import count_known_pairs, given_tokenizers, prepare_run
 from seqtool.corpus.progress import Progress as CorpusProgress
 from seqtool.corpus.progress import Stopwatch
-from seqtool.corpus.reading.blocks import decode_line, read_pairs
+from seqtool.corpus.reading.blocks import read_texts
 from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_pair
@@ -158,17 +158,7 @@ def open_data(request: TrainRequest, run: RunDir) -> TrainingData:
 
 def read_valid(corpus: Corpus) -> list[tuple[str, str]]:
     """Read the validation pairs as text; a line that cannot be decoded is an error, since scores depend on each."""
-    pairs = []
-    for pair in read_pairs(corpus):
-        if pair.tgt is None:
-            raise SeqtoolError(
-                f"{corpus}: line {pair.number:,} has no tab and so no target; "
-                "give --valid one TSV file, or give it twice, for the source and for the target"
-            )
-        src, tgt = decode_line(pair.src), decode_line(pair.tgt)
-        if src is None or tgt is None:
-            raise SeqtoolError(f"{corpus}: line {pair.number:,} is not valid UTF-8; mend it before validating on it")
-        pairs.append((src, tgt))
+    pairs = read_texts(corpus, "give --valid one file with pairs, or give it twice, for the source and for the target")
     if not pairs:
         raise SeqtoolError(f"{corpus}: the validation set is empty; give another --valid, or none to hold some out")
     return pairs

@@ -24,8 +24,10 @@ from seqtool.corpus.cleaning.rules import (
     require_usable,
     too_long,
 )
-from seqtool.corpus.reading.blocks import LineBlock, LineCountError, Mask, PairBlock, read_blocks
+from seqtool.corpus.reading.blocks import read_blocks
 from seqtool.corpus.reading.corpus import Corpus
+from seqtool.corpus.reading.lines import LineBlock, Mask, PairBlock
+from seqtool.corpus.reading.parting import LineCountError
 from seqtool.corpus.reading.shifts import PartingFinder
 from seqtool.errors import SeqtoolError
 

@@ -5,7 +5,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
-from seqtool.corpus.reading.blocks import PairBlock
+from seqtool.corpus.reading.lines import PairBlock
 
 SHOWN_CHARS = 300  # of each side; an example must not make a report long
 CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqtool.corpus.checking.examples import Example
-from seqtool.corpus.reading.blocks import Mask, Offsets
+from seqtool.corpus.reading.lines import Mask, Offsets
 
 Numbers = NDArray[np.float64]
 

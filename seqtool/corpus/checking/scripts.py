@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from seqtool.corpus.reading.blocks import LineBlock, Mask, Offsets
+from seqtool.corpus.reading.lines import LineBlock, Mask, Offsets
 
 MIN_LETTERS = 2  # in lines with fewer letters a script is no sign of a language
 

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqtool.corpus.cleaning.hashing import Hashes, hash_lines
-from seqtool.corpus.reading.blocks import LineBlock, Mask, Offsets, PairBlock, decode_line
+from seqtool.corpus.reading.blocks import decode_line
+from seqtool.corpus.reading.lines import LineBlock, Mask, Offsets, PairBlock
 from seqtool.corpus.text import clean_text
 
 Codes = NDArray[np.uint8]

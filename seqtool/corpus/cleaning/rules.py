@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from seqtool.config import CleanConfig
 from seqtool.corpus.cleaning.hashing import Hashes, HashTable, hash_pairs
 from seqtool.corpus.cleaning.measuring import Measures, measure_pairs
-from seqtool.corpus.reading.blocks import Mask, PairBlock, read_blocks
+from seqtool.corpus.reading.blocks import read_blocks
 from seqtool.corpus.reading.corpus import Corpus
+from seqtool.corpus.reading.lines import Mask, PairBlock
 from seqtool.errors import SeqtoolError
 
 RULES = ("undecodable", "columns", "empty", "control", "identical", "too_long", "ratio", "overlap", "duplicate")
@@ -47,7 +48,7 @@ class OverlapHashes:
                 if (alone := np.flatnonzero(block.missing & ~measured[0].blank)).size:
                     raise SeqtoolError(
                         f"{corpus}: line {block.number + int(alone[0]):,} has no tab and so no target; "
-                        "give a set to keep apart as one TSV file, or as two files, source then target"
+                        "give a set to keep apart as one file with pairs, or as two files, source then target"
                     )
                 for hashes, side in zip(sides, measured, strict=True):
                     hashes.append(side.hashes[~side.blank])
@@ -191,6 +192,6 @@ def require_usable(config: CleanConfig, corpus: str, pairs: int, dropped: dict[s
 
 
 ADVICE = {
-    "columns": "A single file must be TSV: source, tab, target. Give two files if the languages are in two files.",
+    "columns": "A single file must be TSV (source, tab, target) or another file with pairs; two are source and target.",
     "identical": "Are source and target the same file?",
 }

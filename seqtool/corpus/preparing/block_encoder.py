@@ -13,7 +13,7 @@ from seqtool.corpus.preparing.line_encoder import LineEncoder
 from seqtool.corpus.preparing.messages import Message
 from seqtool.corpus.preparing.token_array import Ints
 from seqtool.corpus.preparing.worker_pool import Answer, map_in_order, serve
-from seqtool.corpus.reading.blocks import LineBlock, PairBlock
+from seqtool.corpus.reading.lines import LineBlock, PairBlock
 from seqtool.corpus.text import clean_text
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.corpus.tokenizer.registry import open_tokenizer

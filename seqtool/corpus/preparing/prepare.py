@@ -32,7 +32,8 @@ from seqtool.corpus.preparing.prepared import FORMAT, MANIFEST, PreparedCorpus, 
 from seqtool.corpus.preparing.prepared import HELD_OUT as HELD_OUT_FILE
 from seqtool.corpus.preparing.token_array import TokenArrayWriter
 from seqtool.corpus.progress import Progress, Report, ignore
-from seqtool.corpus.reading.blocks import PairBlock, count_pairs, read_blocks
+from seqtool.corpus.reading.blocks import count_pairs, read_blocks
+from seqtool.corpus.reading.lines import PairBlock
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.files import locked, make_folder, open_whole, sync_folder, to_json, write_whole

@@ -40,7 +40,9 @@ class PrepareRequest:
         data = {name: value for name, value in asdict(self.data).items() if name != "workers"}
         if not self.hold_out:
             del data["held_out"]
+        columns = columns_of((*self.corpora, *self.against))
         return {
+            **({"columns": columns} if columns else {}),
             "weights": [corpus.weight for corpus in self.corpora],
             "seed": self.seed if self.hold_out else None,
             "clean": asdict(self.clean),
@@ -50,6 +52,12 @@ class PrepareRequest:
     def describe_sources(self) -> list[list["SourceFile"]]:
         """Return the files of each corpus, then those of the sets to keep apart, with their checksums."""
         return [[SourceFile.describe(path) for path in corpus.paths] for corpus in (*self.corpora, *self.against)]
+
+
+def columns_of(corpora: Sequence[Corpus]) -> list[list[str] | None]:
+    """Return the columns that each corpus names; nothing where none does."""
+    columns = [list(corpus.columns) if corpus.columns else None for corpus in corpora]
+    return columns if any(columns) else []
 
 
 @dataclass(frozen=True)
@@ -155,7 +163,11 @@ def check_sizes(folder: Path, manifest: dict[str, Any]) -> None:
 
 def find_other_corpus(manifest: dict[str, Any], corpora: Sequence[Corpus]) -> str | None:
     """Return how corpora differ from those of a manifest, whatever they must not overlap with; None if they do not."""
-    return find_other_file(manifest["sources"][: len(manifest["corpora"])], corpora)
+    n_corpora = len(manifest["corpora"])
+    known = manifest["settings"].get("columns", [])[:n_corpora]
+    if (known if any(known) else []) != columns_of(corpora):
+        return "it was made from other columns"
+    return find_other_file(manifest["sources"][:n_corpora], corpora)
 
 
 def find_other_file(known: Sequence[Sequence[dict[str, Any]]], corpora: Sequence[Corpus]) -> str | None:

@@ -9,8 +9,9 @@ import numpy as np
 from seqtool.corpus.cleaning.hashing import Hashes, hash_lines, hash_pairs
 from seqtool.corpus.cleaning.rules import CleaningRules, require_usable
 from seqtool.corpus.progress import Progress, Report, ignore
-from seqtool.corpus.reading.blocks import PairBlock, read_blocks
+from seqtool.corpus.reading.blocks import read_blocks
 from seqtool.corpus.reading.corpus import Corpus
+from seqtool.corpus.reading.lines import PairBlock
 from seqtool.corpus.text import clean_text
 from seqtool.errors import SeqtoolError
 

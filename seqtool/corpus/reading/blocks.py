@@ -8,96 +8,34 @@ mark at the start of a file are left out. Memory is bounded by the block, or by 
     for pair in read_pairs(corpus):          # RawPair: one by one
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from seqtool.corpus.reading.corpus import Corpus
-from seqtool.corpus.reading.opening import read_chunks
-from seqtool.corpus.reading.shifts import PartingFinder, likely_shifts
+from seqtool.corpus.reading.archives import Member, choose_members
+from seqtool.corpus.reading.corpus import Corpus, names_pairs, parse_corpus
+from seqtool.corpus.reading.forms import (
+    ARCHIVES,
+    CSV,
+    JSONL,
+    LINES,
+    PO,
+    TMX,
+    TSV,
+    OpenFile,
+    open_file,
+    recognise,
+    require_lines,
+)
+from seqtool.corpus.reading.lines import LineBlock, PairBlock, RawPair
+from seqtool.corpus.reading.parting import OpenSides, line_count_error
+from seqtool.corpus.reading.po import read_po
+from seqtool.corpus.reading.records import Columns, in_blocks
+from seqtool.corpus.reading.tables import read_csv, read_jsonl, read_tsv_columns
+from seqtool.corpus.reading.tmx import read_tmx
 from seqtool.corpus.text import BYTE_ORDER_MARK, MAX_LINE_BYTES
 from seqtool.errors import SeqtoolError
-
-Offsets = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-
-
-class RawPair(NamedTuple):
-    """One pair as it stands in the files; tgt is None where the line of a TSV file has no tab."""
-
-    number: int
-    src: bytes
-    tgt: bytes | None
-
-
-class LineCountError(SeqtoolError):
-    """Two aligned files have different numbers of lines; near is the line where they seem to part."""
-
-    def __init__(self, corpus: Corpus, src_lines: int, tgt_lines: int, near: int | None) -> None:
-        self.src_lines, self.tgt_lines, self.near = src_lines, tgt_lines, near
-        place = f"; first difference in shape near line {near:,}" if near else ""
-        self.summary = f"{corpus.source} has {src_lines:,} lines but {corpus.target} has {tgt_lines:,}{place}."
-        super().__init__(f"{self.summary} Run 'seqtool check {corpus}'.")
-
-
-@dataclass(frozen=True)
-class LineBlock:
-    """Consecutive lines: data[starts[i]:ends[i]] is line i, with a newline, tab or "\\r\\n" between it and the next."""
-
-    data: bytes
-    starts: Offsets
-    ends: Offsets
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def line(self, i: int) -> bytes:
-        return self.data[self.starts[i] : self.ends[i]]
-
-    def lines(self) -> list[bytes]:
-        return [self.data[a:b] for a, b in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
-
-    def cut(self, first: int, last: int) -> "LineBlock":
-        """Return lines first..last-1 with no more data than they need."""
-        if first == 0 and last == len(self):
-            return self
-        if first == last:
-            return LineBlock(b"", self.starts[:0], self.ends[:0])
-        low, high = int(self.starts[first]), int(self.ends[last - 1])
-        return LineBlock(self.data[low:high], self.starts[first:last] - low, self.ends[first:last] - low)
-
-    @classmethod
-    def from_lines(cls, lines: Sequence[bytes]) -> "LineBlock":
-        """Make a block of given lines."""
-        lengths = np.array([len(line) for line in lines], np.int64)
-        ends = np.cumsum(lengths + 1) - 1
-        return cls(b"\n".join(lines), ends - lengths, ends)
-
-
-@dataclass(frozen=True)
-class PairBlock:
-    """Consecutive pairs; number is the 1-based line number of the first. In a TSV file a line may lack its second
-    column (missing: its target reads as empty) or have more than two (extra: they are ignored)."""
-
-    number: int
-    src: LineBlock
-    tgt: LineBlock
-    missing: Mask
-    extra: Mask
-
-    def __len__(self) -> int:
-        return len(self.src)
-
-    @classmethod
-    def from_pairs(cls, pairs: Sequence[tuple[bytes, bytes | None]], number: int = 1) -> "PairBlock":
-        """Make a block of given pairs."""
-        missing = np.array([tgt is None for _, tgt in pairs], bool)
-        src = LineBlock.from_lines([src for src, _ in pairs])
-        return cls(number, src, LineBlock.from_lines([tgt or b"" for _, tgt in pairs]), missing, np.zeros_like(missing))
 
 
 def decode_line(line: bytes) -> str | None:
@@ -109,10 +47,17 @@ def decode_line(line: bytes) -> str | None:
 
 
 def read_line_blocks(path: Path) -> Iterator[LineBlock]:
-    """Yield the lines of one file in blocks."""
+    """Yield the lines of one file in blocks; raise where it plainly is no text with one sentence a line."""
+    file = open_file(path)
+    require_lines(file)
+    yield from split_into_blocks(file)
+
+
+def split_into_blocks(file: OpenFile) -> Iterator[LineBlock]:
+    """Yield the lines of an open file in blocks."""
     pending: list[bytes] = []  # the start of a line whose end has not been read
     pending_bytes = n_lines = 0
-    for chunk in read_chunks(path):
+    for chunk in file.chunks:
         cut = chunk.rfind(b"\n") + 1
         if cut:
             block = _split_lines(b"".join([*pending, chunk[:cut]]), is_start=n_lines == 0)
@@ -123,7 +68,7 @@ def read_line_blocks(path: Path) -> Iterator[LineBlock]:
         pending_bytes += len(pending[-1])
         if pending_bytes > MAX_LINE_BYTES:
             raise SeqtoolError(
-                f"{path}: line {n_lines + 1:,} is longer than {MAX_LINE_BYTES >> 20} MiB;"
+                f"{file.name}: line {n_lines + 1:,} is longer than {MAX_LINE_BYTES >> 20} MiB;"
                 " a corpus is text with one sentence a line"
             )
     block = _split_lines(b"".join(pending), is_start=n_lines == 0)
@@ -152,11 +97,63 @@ def read_lines(path: Path) -> Iterator[bytes]:
         yield from block.lines()
 
 
+def read_all_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a text file, or the texts of both sides of a file with pairs."""
+    if not names_pairs(path):
+        yield from read_lines(path)
+        return
+    for block in read_blocks(parse_corpus([path])):
+        yield from block.src.lines()
+        yield from block.tgt.lines()
+
+
 def read_blocks(corpus: Corpus) -> Iterator[PairBlock]:
     """Yield the pairs of a corpus in blocks; after the last whole pair raise LineCountError where one file goes on."""
     if corpus.target is None:
-        return _read_tsv_blocks(corpus.source)
-    return _read_aligned_blocks(corpus)
+        return _read_pair_file(corpus)
+    src, tgt = corpus.paths
+    return _read_aligned_blocks(corpus, (str(src), str(tgt)), lambda: (read_line_blocks(src), read_line_blocks(tgt)))
+
+
+def _read_pair_file(corpus: Corpus) -> Iterator[PairBlock]:
+    file = open_file(corpus.source)
+    if file.form in ARCHIVES:
+        members = choose_members(corpus.source, file.form, corpus.columns)
+        if len(members) == 2:
+            src, tgt = members
+            yield from _read_aligned_blocks(
+                corpus,
+                (src.name, tgt.name),
+                lambda: (split_into_blocks(_as_lines(src)), split_into_blocks(_as_lines(tgt))),
+            )
+            return
+        file = recognise(members[0].name, members[0].chunks())
+    yield from _read_form(file, corpus.columns)
+
+
+def _as_lines(member: Member) -> OpenFile:
+    file = recognise(member.name, member.chunks())
+    require_lines(file)
+    return file
+
+
+def _read_form(file: OpenFile, columns: Columns | None) -> Iterator[PairBlock]:
+    """Yield the pairs of a file that holds both sides."""
+    name = file.name
+    if file.form == TMX:
+        return in_blocks(read_tmx(name, file.chunks, columns))
+    if file.form in ARCHIVES:
+        raise SeqtoolError(f"{name}: is an archive in an archive; unpack it first")
+    lines = (line for block in split_into_blocks(file) for line in block.lines())
+    if file.form == CSV:
+        return in_blocks(read_csv(name, lines, columns))
+    if file.form == JSONL:
+        return in_blocks(read_jsonl(name, lines, columns))
+    if file.form == PO:
+        return in_blocks(read_po(name, lines))
+    if columns:
+        return in_blocks(read_tsv_columns(name, lines, columns))
+    return _read_tsv_blocks(file)
 
 
 def read_pairs(corpus: Corpus) -> Iterator[RawPair]:
@@ -167,12 +164,32 @@ def read_pairs(corpus: Corpus) -> Iterator[RawPair]:
             yield RawPair(number, src, None if missing else tgt)
 
 
+def read_texts(corpus: Corpus, advice: str) -> list[tuple[str, str]]:
+    """Read the pairs of a small corpus as text; a line that is missing or cannot be decoded is an error with advice,
+    since a score depends on each."""
+    pairs = []
+    for pair in read_pairs(corpus):
+        if pair.tgt is None:
+            raise SeqtoolError(f"{corpus}: line {pair.number:,} has no tab and so no target; {advice}")
+        src, tgt = decode_line(pair.src), decode_line(pair.tgt)
+        if src is None or tgt is None:
+            raise SeqtoolError(f"{corpus}: line {pair.number:,} is not valid UTF-8; convert it with iconv, or mend it")
+        pairs.append((src, tgt))
+    return pairs
+
+
 def count_pairs(corpus: Corpus) -> int:
-    """Return the number of lines of a corpus; raise LineCountError where its files differ."""
-    n_src = count_lines(corpus.source)
-    if corpus.target is not None and (n_tgt := count_lines(corpus.target)) != n_src:
-        raise line_count_error(corpus, n_src, n_tgt)
-    return n_src
+    """Return the number of pairs of a corpus; raise LineCountError where its files differ."""
+    if corpus.target is None:
+        file = open_file(corpus.source)
+        plain = file.form in (LINES, TSV) and not corpus.columns
+        return sum(map(len, split_into_blocks(file) if plain else read_blocks(corpus)))
+    src, tgt = corpus.paths
+    counts = count_lines(src), count_lines(tgt)
+    if counts[0] != counts[1]:
+        sides: OpenSides = lambda: (read_line_blocks(src), read_line_blocks(tgt))  # noqa: E731
+        raise line_count_error(corpus, (str(src), str(tgt)), counts, sides)
+    return counts[0]
 
 
 def count_lines(path: Path) -> int:
@@ -180,33 +197,9 @@ def count_lines(path: Path) -> int:
     return sum(len(block) for block in read_line_blocks(path))
 
 
-def line_count_error(corpus: Corpus, src_lines: int, tgt_lines: int) -> LineCountError:
-    """Make the error for two files of different length, with the place where they seem to part."""
-    near = None
-    if all(path.is_file() for path in corpus.paths):  # a pipe cannot be read again
-        near = find_parting(corpus, src_lines, tgt_lines)
-    return LineCountError(corpus, src_lines, tgt_lines, near)
-
-
-def find_parting(corpus: Corpus, src_lines: int, tgt_lines: int) -> int | None:
-    """Return the line from which two files of different length seem shifted, None where their lengths do not tell."""
-    finder = PartingFinder(likely_shifts(src_lines, tgt_lines))
-    src, tgt = (read_line_blocks(path) for path in corpus.paths)
-    none = np.zeros(0, np.int64)
-    while finder.near is None and finder.tests:
-        src_is_behind = len(finder.src) <= len(finder.tgt)
-        block = next(src if src_is_behind else tgt, None)
-        if block is None:  # what is left has no counterpart
-            break
-        lengths = block.ends - block.starts
-        finder.add(*((lengths, none) if src_is_behind else (none, lengths)))
-    finder.finish()
-    return finder.near or finder.best_guess(min(src_lines, tgt_lines) + 1)
-
-
-def _read_tsv_blocks(path: Path) -> Iterator[PairBlock]:
+def _read_tsv_blocks(file: OpenFile) -> Iterator[PairBlock]:
     number = 1
-    for block in read_line_blocks(path):
+    for block in split_into_blocks(file):
         yield _split_columns(block, number)
         number += len(block)
 
@@ -224,9 +217,8 @@ def _split_columns(block: LineBlock, number: int) -> PairBlock:
     return PairBlock(number, src, tgt, missing, extra)
 
 
-def _read_aligned_blocks(corpus: Corpus) -> Iterator[PairBlock]:
-    assert corpus.target is not None
-    sides = [read_line_blocks(corpus.source), read_line_blocks(corpus.target)]
+def _read_aligned_blocks(corpus: Corpus, names: tuple[str, str], open_sides: OpenSides) -> Iterator[PairBlock]:
+    sides = open_sides()
     none = LineBlock.from_lines([])
     blocks, places = [none, none], [0, 0]
     n_pairs = 0
@@ -243,4 +235,4 @@ def _read_aligned_blocks(corpus: Corpus) -> Iterator[PairBlock]:
         places = [place + n for place in places]
     counts = [n_pairs + len(blocks[s]) - places[s] + sum(len(block) for block in sides[s]) for s in (0, 1)]
     if counts[0] != counts[1]:
-        raise line_count_error(corpus, counts[0], counts[1])
+        raise line_count_error(corpus, names, (counts[0], counts[1]), open_sides)

@@ -1,41 +1,56 @@
-"""Where a parallel corpus lies: what a user named, as files and a weight for mixing. Reads nothing."""
+"""Where a parallel corpus lies: what a user named, as files, columns and a weight for mixing."""
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from seqtool.corpus.reading.forms import holds_pairs, open_file, require_lines
 from seqtool.corpus.reading.opening import readable
+from seqtool.corpus.reading.records import Columns
 from seqtool.errors import SeqtoolError
+
+WITH_COLUMNS = re.compile(r"(.+):([^:/]+):([^:/]+)")
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Where a parallel corpus lies: two aligned files, or one TSV file (then target is None); weight is for mixing."""
+    """Where a parallel corpus lies: two aligned files, or one file with pairs (then target is None).
+
+    columns name source and target within the one file: the languages of a TMX file, the columns of a table, the files
+    in an archive. weight is for mixing.
+    """
 
     source: Path
     target: Path | None
     weight: float = 1.0
+    columns: Columns | None = None
 
     @property
     def paths(self) -> tuple[Path, ...]:
         return (self.source,) if self.target is None else (self.source, self.target)
 
     def __str__(self) -> str:
-        return " ".join(str(path) for path in self.paths)
+        return ":".join((str(self.source), *self.columns)) if self.columns else " ".join(map(str, self.paths))
 
 
 def parse_corpus(paths: Sequence[Path], weight: float = 1.0) -> Corpus:
-    """Make a corpus of one TSV file or of two aligned files."""
+    """Make a corpus of one file with pairs, which may name its columns as in a.csv:en:de, or of two aligned files."""
     if not paths or len(paths) > 2:
         listed = ": " + ", ".join(str(path) for path in paths) if paths else ""
         raise SeqtoolError(
-            f"a corpus is one TSV file or two aligned files (source, then target), not {len(paths)} files{listed};"
-            " give further ones to train on with --corpus"
+            "a corpus is one TSV, TMX, CSV, JSONL or PO file, or two aligned files (source, then target),"
+            f" not {len(paths)} files{listed}; give further ones to train on with --corpus"
         )
     if not (math.isfinite(weight) and weight > 0):
         raise SeqtoolError(f"{' '.join(map(str, paths))}: the weight of a corpus must be more than 0, not {weight}")
-    return Corpus(Path(paths[0]), Path(paths[1]) if len(paths) == 2 else None, weight)
+    if len(paths) == 2:
+        return Corpus(Path(paths[0]), Path(paths[1]), weight)
+    match = WITH_COLUMNS.fullmatch(str(paths[0]))
+    if match and not Path(paths[0]).exists():
+        return Corpus(Path(match[1]), None, weight, (match[2], match[3]))
+    return Corpus(Path(paths[0]), None, weight)
 
 
 def parse_corpus_option(text: str) -> Corpus:
@@ -57,22 +72,36 @@ def parse_corpus_option(text: str) -> Corpus:
 
 
 def parse_against(values: Sequence[str]) -> list[Corpus]:
-    """Turn --against values into corpora: a value with a comma or a .tsv file stands alone, others go two by two."""
-    alone = [value for value in values if "," in value or ".tsv" in Path(value).suffixes]
+    """Turn --against values into corpora: one with a comma or of a file that holds pairs stands alone, others go two by
+    two."""
+    alone = [value for value in values if _stands_alone(value)]
     others = [Path(value) for value in values if value not in alone]
     if len(others) > 1 and len(others) % 2:
         raise SeqtoolError(
-            "--against: give one TSV file, or two files for each set, source then target;"
+            "--against: give one file with pairs, or two files for each set, source then target;"
             f" these are {len(others)}: {', '.join(map(str, others))}"
         )
     pairs = [others[i : i + 2] for i in range(0, len(others), 2)]
     return [parse_corpus_option(value) for value in alone] + [parse_corpus(pair) for pair in pairs]
 
 
+def names_pairs(path: Path) -> bool:
+    """Tell if a path names one file with pairs, perhaps with columns, as in a.csv:en:de."""
+    return holds_pairs(path) if path.exists() else WITH_COLUMNS.fullmatch(str(path)) is not None
+
+
+def _stands_alone(value: str) -> bool:
+    return names_pairs(Path(value)) or ("," in value and not Path(value).exists())
+
+
 def require_files(corpora: Iterable[Corpus]) -> None:
-    """Raise where a path cannot be opened, or is a pipe or the like, since what is prepared is read more than once."""
-    for path in (path for corpus in corpora for path in corpus.paths):
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise SeqtoolError(f"{path}: a pipe can be read only once; write it to a file and name that")
-        with readable(path), open(path, "rb"):
-            pass
+    """Raise where a path cannot be opened, plainly is something else, or is a pipe or the like: preparation reads it
+    more than once."""
+    for corpus in corpora:
+        for path in corpus.paths:
+            if path.exists() and not (path.is_file() or path.is_dir()):
+                raise SeqtoolError(f"{path}: a pipe can be read only once; write it to a file and name that")
+            with readable(path), open(path, "rb"):
+                pass
+            if corpus.target is not None:
+                require_lines(open_file(path))

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seqtool.corpus.reading.blocks import read_lines
+from seqtool.corpus.reading.blocks import read_lines, read_texts
+from seqtool.corpus.reading.corpus import names_pairs, parse_corpus
 from seqtool.errors import SeqtoolError, suggest
 
 
@@ -34,11 +35,20 @@ class ReferenceSet:
 
 
 def read_reference_set(source: Path | None, references: Sequence[Path]) -> ReferenceSet:
-    """Read a test set from files and check that they are line-aligned."""
+    """Read a test set from files and check that they are line-aligned; the first reference may be one file with pairs,
+    which brings the source."""
     if not references:
         raise SeqtoolError("there is no reference to score against; give at least one REF file")
-    sides = [read_text_lines(path) for path in references]
-    sources = read_text_lines(source) if source else None
+    sources, sides = None, []
+    if names_pairs(references[0]):
+        if source:
+            raise SeqtoolError(
+                f"{references[0]}: holds the source too; leave out {source}, or give a file of references"
+            )
+        sources, first_side = read_pair_set(references[0])
+        sides.append(first_side)
+    sides += [read_text_lines(path) for path in references[len(sides) :]]
+    sources = read_text_lines(source) if source else sources
     first = source or references[0]
     n_first = len(sources if sources is not None else sides[0])
     for path, lines in zip(references, sides, strict=True):
@@ -48,6 +58,15 @@ def read_reference_set(source: Path | None, references: Sequence[Path]) -> Refer
                 f"Run 'seqtool check {first} {path}' to find where they part."
             )
     return ReferenceSet(references[0].name, sources, sides)
+
+
+def read_pair_set(path: Path) -> tuple[list[str], list[str]]:
+    """Read the sources and the references of a test set that is one file with pairs."""
+    corpus = parse_corpus([path])
+    pairs = read_texts(corpus, "a test set needs both sides of each pair")
+    if not pairs:
+        raise SeqtoolError(f"{path}: the file is empty; give one with a pair for each sentence")
+    return [src for src, _ in pairs], [tgt for _, tgt in pairs]
 
 
 def read_text_lines(path: Path) -> list[str]:

@@ -1,0 +1,50 @@
+"""Two files of different length: the error, and the place where they seem to part."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from seqtool.corpus.reading.corpus import Corpus
+from seqtool.corpus.reading.lines import LineBlock
+from seqtool.corpus.reading.shifts import PartingFinder, likely_shifts
+from seqtool.errors import SeqtoolError
+
+OpenSides = Callable[[], tuple[Iterator[LineBlock], Iterator[LineBlock]]]
+
+
+class LineCountError(SeqtoolError):
+    """Two aligned files have different numbers of lines; near is the line where they seem to part."""
+
+    def __init__(self, corpus: Corpus, names: tuple[str, str], lines: tuple[int, int], near: int | None) -> None:
+        self.src_lines, self.tgt_lines = lines
+        self.near = near
+        place = f"; first difference in shape near line {near:,}" if near else ""
+        self.summary = f"{names[0]} has {lines[0]:,} lines but {names[1]} has {lines[1]:,}{place}."
+        super().__init__(f"{self.summary} Run 'seqtool check {corpus}'.")
+
+
+def line_count_error(
+    corpus: Corpus, names: tuple[str, str], lines: tuple[int, int], sides: OpenSides
+) -> LineCountError:
+    """Make the error for two files of different length, with the place where they seem to part."""
+    near = None
+    if all(Path(path).is_file() for path in corpus.paths):  # a pipe cannot be read again
+        near = find_parting(sides, *lines)
+    return LineCountError(corpus, names, lines, near)
+
+
+def find_parting(sides: OpenSides, src_lines: int, tgt_lines: int) -> int | None:
+    """Return the line from which two files of different length seem shifted, None where their lengths do not tell."""
+    finder = PartingFinder(likely_shifts(src_lines, tgt_lines))
+    src, tgt = sides()
+    none = np.zeros(0, np.int64)
+    while finder.near is None and finder.tests:
+        src_is_behind = len(finder.src) <= len(finder.tgt)
+        block = next(src if src_is_behind else tgt, None)
+        if block is None:  # what is left has no counterpart
+            break
+        lengths = block.ends - block.starts
+        finder.add(*((lengths, none) if src_is_behind else (none, lengths)))
+    finder.finish()
+    return finder.near or finder.best_guess(min(src_lines, tgt_lines) + 1)
