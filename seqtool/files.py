@@ -1,15 +1,18 @@
-"""Files that appear whole or not at all, their locks and their checksums."""
+"""Files and folders that appear whole or not at all, their locks and their checksums."""
 
 import contextlib
 import hashlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from seqtool.errors import SeqtoolError
+
+WORKSHOP = ".seqtool"  # ends the name of a folder in which another is made
 
 
 def is_stream(path: Path) -> bool:
@@ -41,7 +44,7 @@ def open_whole(path: Path) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
 @contextlib.contextmanager
@@ -75,9 +78,54 @@ def write_whole(path: Path, content: bytes | str) -> None:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make renames and new names inside a folder survive a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Yield a new folder to fill; when all went well, it takes the place of `path`, on disk.
+
+    It is made in a workshop beside `path`, which also holds what it replaces until it has its name. What a killed
+    process leaves there is put right by the next one to write this folder, or by `restore_folders`.
+    """
+    path = path.absolute()  # so that "." has a name
+    workshop = path.with_name(f".{path.name}{WORKSHOP}")
+    workshop.mkdir(parents=True, exist_ok=True)
+    with locked(workshop, f"{path}: is being written by another process; wait for it to end"):
+        _empty_workshop(workshop)
+        new, old = workshop / "new", workshop / "old"
+        try:
+            new.mkdir()
+            yield new
+            for entry in new.rglob("*"):
+                sync(entry)
+            sync(new)
+            if os.path.lexists(path):
+                os.rename(path, old)
+            os.rename(new, path)
+            sync(path.parent)
+        finally:
+            _empty_workshop(workshop)
+            shutil.rmtree(workshop, ignore_errors=True)
+
+
+def restore_folders(parent: Path) -> None:
+    """Put right what a killed process left of the folders it wrote: a former one has its name again, the rest goes."""
+    for workshop in parent.glob(f".*{WORKSHOP}"):
+        with contextlib.suppress(SeqtoolError), locked(workshop, "another process is at work in it"):
+            _empty_workshop(workshop)
+            shutil.rmtree(workshop, ignore_errors=True)
+
+
+def _empty_workshop(workshop: Path) -> None:
+    path = workshop.with_name(workshop.name.removesuffix(WORKSHOP)[1:])
+    new, old = workshop / "new", workshop / "old"
+    if os.path.lexists(old) and not os.path.lexists(path):
+        os.rename(old, path)
+    for folder in (new, old):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def sync(path: Path) -> None:
+    """Bring a file to disk, or a folder, so that renames and new names in it survive a power cut."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from seqtool.errors import SeqtoolError
-from seqtool.files import sha256_of
+from seqtool.files import restore_folders, sha256_of
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,11 @@ class RunDir:
     def checksums(self) -> dict[str, str]:
         """Return the checksum of each of the model's files by its name."""
         return {file.name: sha256_of(file) for file in self.model_files}
+
+    def restore(self) -> None:
+        """Put right what a killed process left half-written: former folders have their names again."""
+        for parent in (self.path, self.checkpoints):
+            restore_folders(parent)
 
     def remove(self) -> None:
         """Remove what a run left in the folder, and nothing else."""

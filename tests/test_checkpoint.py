@@ -62,27 +62,6 @@ def test_checkpoints_of_an_interruption_go_with_the_next_one_and_displace_no_oth
     assert [path.name[-2:] for path in RunDir(tmp_path).checkpoint_folders()] == ["30", "40", "50"]
 
 
-def test_leftovers_of_a_killed_writer_are_removed(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(RunDir(tmp_path), keep=3, every=1)
-    save(checkpoints, 1)
-    checkpoints.wait()
-    (tmp_path / "checkpoints" / "step-000000007.tmp").mkdir()
-    checkpoints.remove_leftovers()
-    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-000000001"]
-
-
-def test_a_folder_that_was_being_replaced_has_its_name_again(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(RunDir(tmp_path), keep=3, every=1)
-    save(checkpoints, 1)
-    checkpoints.wait()
-    folder = tmp_path / "checkpoints" / "step-000000001"
-    folder.rename(folder.with_name(folder.name + ".old.tmp"))  # and then the writer was killed
-    folder.with_name(folder.name + ".tmp").mkdir()
-    checkpoints.remove_leftovers()
-    assert list((tmp_path / "checkpoints").iterdir()) == [folder]
-    assert read_checkpoint(folder).state["run"]["step"] == 1
-
-
 def test_a_checkpoint_before_the_first_step_is_not_kept_for_the_average(tmp_path: Path) -> None:
     checkpoints = Checkpoints(RunDir(tmp_path), keep=3, every=10)
     for step in (0, 10, 20):
@@ -131,7 +110,7 @@ def test_an_unfinished_checkpoint_does_not_count(tmp_path: Path) -> None:
     checkpoints = Checkpoints(RunDir(tmp_path), keep=5, every=1)
     save(checkpoints, 1)
     checkpoints.wait()
-    (tmp_path / "checkpoints" / "step-000000002.tmp").mkdir()
+    (tmp_path / "checkpoints" / ".step-000000002.seqtool" / "new").mkdir(parents=True)
     found, warnings = checkpoints.newest_whole()
     assert found is not None
     assert found.path.name == "step-000000001"
@@ -152,7 +131,7 @@ def test_an_error_of_the_background_writer_is_not_lost(tmp_path: Path, monkeypat
     found, _ = checkpoints.newest_whole()
     assert found is not None
     assert found.path.name == "step-000000001"
-    assert not list(tmp_path.rglob("*.tmp"))
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-000000001"]
 
 
 def test_writing_a_checkpoint_again_replaces_it(tmp_path: Path) -> None:

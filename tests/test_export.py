@@ -17,7 +17,6 @@ from seqtool.files import sha256_of
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.ct2_engine import CTranslate2Engine
 from seqtool.translation.engines.torch_engine import TorchEngine
-from seqtool.translation.export import ctranslate2 as module
 from seqtool.translation.export.ctranslate2 import export_ctranslate2, quantize_matrix, read_float32
 
 pytest.importorskip("ctranslate2")
@@ -122,7 +121,7 @@ def test_an_export_that_fails_its_check_leaves_the_old_one(tmp_path: Path, monke
     with pytest.raises(SeqtoolError, match="float32 export does not match the model"):
         export_ctranslate2(run, "float32")
     assert {path.name: sha256_of(path) for path in run.ctranslate2.iterdir()} == before
-    assert not list(tmp_path.glob("ctranslate2.*"))
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_a_new_export_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
@@ -136,7 +135,7 @@ def test_a_new_export_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
         "seqtool.json",
         "shared_vocabulary.json",
     ]
-    assert not list(tmp_path.glob("ctranslate2.*"))
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_what_is_no_export_is_never_replaced(tmp_path: Path) -> None:
@@ -160,9 +159,8 @@ def test_what_is_no_export_is_never_replaced(tmp_path: Path) -> None:
 def test_an_export_that_cannot_take_its_place_leaves_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "fast"
-    folder.mkdir()
-    (folder / "seqtool.json").write_text('{"format": 1}')
+    run = make_run(tmp_path / "run")
+    export_ctranslate2(run, out=tmp_path / "fast", check=False)
     rename = os.rename
 
     def fail(old: Path, new: Path) -> None:
@@ -170,11 +168,11 @@ def test_an_export_that_cannot_take_its_place_leaves_the_old_one(
             raise OSError("as planned")
         rename(old, new)
 
-    monkeypatch.setattr(module.os, "rename", fail)
-    with pytest.raises(SeqtoolError, match=r"cannot be written \(as planned\)"), module.replaced_folder(folder):
-        pass
-    assert [path.name for path in folder.iterdir()] == ["seqtool.json"]
-    assert list(tmp_path.iterdir()) == [folder]
+    monkeypatch.setattr(os, "rename", fail)
+    with pytest.raises(SeqtoolError, match=r"fast: cannot be written \(as planned\); make room or give another -o"):
+        export_ctranslate2(run, out=tmp_path / "fast", check=False)
+    assert (tmp_path / "fast" / "model.bin").is_file()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fast", "run"]
 
 
 def test_separate_vocabularies_are_exported_as_two(tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
-"""Locks."""
+"""Locks, and folders that appear whole or not at all."""
 
 import errno
 import fcntl
+import os
 from pathlib import Path
 
 import pytest
 
 from seqtool.errors import SeqtoolError
-from seqtool.files import locked
+from seqtool.files import locked, restore_folders, whole_folder
 
 
 def test_a_lock_keeps_others_out_until_it_is_given_back(tmp_path: Path) -> None:
@@ -27,3 +28,76 @@ def test_a_file_system_without_locks_does_without(tmp_path: Path, monkeypatch: p
     with locked(tmp_path, "busy"):
         entered = True
     assert entered
+
+
+def fill(path: Path, value: str) -> None:
+    with whole_folder(path) as folder:
+        for name in ("one", "two"):
+            (folder / name).write_text(value)
+
+
+def content_of(path: Path) -> list[str]:
+    return [(path / name).read_text() for name in ("one", "two")]
+
+
+def is_killed(path: Path, value: str, moment: int) -> bool:
+    """Fill a folder in a process that dies, without tidying up, before its n-th change on disk."""
+    child = os.fork()
+    if child == 0:
+        left = moment
+
+        def or_die(change):  # type: ignore[no-untyped-def]
+            def call(*arguments, **options):  # type: ignore[no-untyped-def]
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    os._exit(9)
+                return change(*arguments, **options)
+
+            return call
+
+        for name in ("mkdir", "open", "rename", "rmdir", "unlink"):
+            setattr(os, name, or_die(getattr(os, name)))
+        try:
+            fill(path, value)
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+@pytest.mark.parametrize("tidy", [restore_folders, lambda parent: fill(parent / "folder", "newer")])
+def test_a_writer_killed_at_any_moment_leaves_the_old_folder_or_the_new(tmp_path: Path, tidy) -> None:  # type: ignore[no-untyped-def]
+    found = []
+    for moment in range(100):
+        parent = tmp_path / str(moment)
+        fill(parent / "folder", "old")
+        killed = is_killed(parent / "folder", "new", moment)
+        tidy(parent)
+        found.append(content_of(parent / "folder"))
+        assert found[-1] in (["old"] * 2, ["new"] * 2, ["newer"] * 2)
+        assert [path.name for path in parent.iterdir()] == ["folder"]
+        if not killed:
+            break
+    assert moment > 10
+    if tidy is restore_folders:
+        assert found[0] == ["old"] * 2
+        assert found[-1] == ["new"] * 2
+        assert found == sorted(found, reverse=True)  # once the new one is in place, it stays
+
+
+def test_a_failure_leaves_the_folder_that_was_there(tmp_path: Path) -> None:
+    fill(tmp_path / "folder", "old")
+    with pytest.raises(FileNotFoundError), whole_folder(tmp_path / "folder") as folder:
+        (folder / "one").write_text(str(len((folder / "none").read_text())))
+    assert content_of(tmp_path / "folder") == ["old", "old"]
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_folder_that_another_process_writes_is_left_to_it(tmp_path: Path) -> None:
+    with whole_folder(tmp_path / "folder") as folder:
+        (folder / "one").write_text("first")
+        with pytest.raises(SeqtoolError, match="folder: is being written by another process"):
+            fill(tmp_path / "folder", "second")
+        restore_folders(tmp_path)
+        (folder / "two").write_text("first")
+    assert content_of(tmp_path / "folder") == ["first", "first"]

@@ -126,9 +126,9 @@ def test_the_number_of_workers_changes_no_byte(
 def test_leftovers_of_a_killed_preparation_are_removed(tokenizers: TokenizerPair, tmp_path: Path) -> None:
     request = make_request(write_tsv(tmp_path / "a.tsv", make_pairs(50)))
     clean = content_of(prepare_corpus(request, tokenizers, tmp_path / "one" / "prepared").folder)
-    for name in ("prepared.tmp", "prepared.old"):
-        (tmp_path / "two" / name).mkdir(parents=True)
-        (tmp_path / "two" / name / "source.tokens").write_bytes(b"half")
+    half = tmp_path / "two" / ".prepared.seqtool" / "new"
+    half.mkdir(parents=True)
+    (half / "source.tokens").write_bytes(b"half")
     assert content_of(prepare_corpus(request, tokenizers, tmp_path / "two" / "prepared").folder) == clean
     assert [path.name for path in (tmp_path / "two").iterdir()] == ["prepared"]
 

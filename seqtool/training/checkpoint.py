@@ -1,10 +1,8 @@
 """Checkpoints: whole or not there, checked when read, and written while training goes on."""
 
-import contextlib
 import errno
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,11 +15,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from seqtool.errors import SeqtoolError
-from seqtool.files import sha256_of, sync_folder, to_json
+from seqtool.files import sha256_of, to_json, whole_folder
 from seqtool.run_directory import RunDir
 
 Groups = Mapping[str, Mapping[str, Tensor]]  # tensors by name, by the file they go to
-OLD = ".old.tmp"  # ends the name of a folder that is being replaced
 
 
 @dataclass(frozen=True)
@@ -68,15 +65,6 @@ class Checkpoints:
         if self._pending is not None and self._pending.done():
             self.wait()
 
-    def remove_leftovers(self) -> None:
-        """Remove what a killed run left half-written, once what it was about to replace has its name again."""
-        for old in self.run.checkpoints.glob("*" + OLD):
-            path = old.with_name(old.name.removesuffix(OLD))
-            if not path.exists():
-                os.rename(old, path)
-        for path in self.run.checkpoints.glob("*.tmp"):
-            shutil.rmtree(path, ignore_errors=True)
-
     def newest_whole(self) -> tuple[Checkpoint | None, list[str]]:
         """Return the newest checkpoint that is not damaged, and a warning for each one that is."""
         warnings: list[str] = []
@@ -103,25 +91,18 @@ class Checkpoints:
 
 
 def write_checkpoint(path: Path, groups: Groups, state: dict[str, Any]) -> None:
-    """Write a checkpoint folder under a temporary name, bring it to disk, then give it its name."""
-    temporary = path.with_name(path.name + ".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
+    """Write a checkpoint folder, whole or not at all."""
     try:
-        temporary.mkdir(parents=True)
-        sums = {}
-        for name, tensors in groups.items():
-            file = temporary / f"{name}.safetensors"
-            save_file(dict(tensors), file)
-            _sync_file(file)
-            sums[file.name] = sha256_of(file)
-        state_file = temporary / "state.json"
-        content = {"files": sums, **state}
-        state_file.write_text(to_json({"sha256": _sum_of(content), **content}), encoding="utf-8")
-        _sync_file(state_file)
-        sync_folder(temporary)
-        _replace_folder(temporary, path)
+        with whole_folder(path) as folder:
+            sums = {}
+            for name, tensors in groups.items():
+                file = folder / f"{name}.safetensors"
+                save_file(dict(tensors), file)
+                sums[file.name] = sha256_of(file)
+            content = {"files": sums, **state}
+            text = to_json({"sha256": _sum_of(content), **content})
+            (folder / "state.json").write_text(text, encoding="utf-8")
     except Exception as error:
-        shutil.rmtree(temporary, ignore_errors=True)
         if is_disk_full(error):
             raise SeqtoolError(
                 f"{path}: the disk is full, so this checkpoint could not be written; the ones before it are whole. "
@@ -155,24 +136,5 @@ def _copy_to_host(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: torch.empty_like(t, device="cpu").copy_(t.detach()).contiguous() for name, t in tensors.items()}
 
 
-def _replace_folder(new: Path, path: Path) -> None:
-    """Put a folder in the place of another; between the two steps neither has the name, but both are on disk."""
-    old = path.with_name(path.name + OLD)
-    shutil.rmtree(old, ignore_errors=True)
-    with contextlib.suppress(FileNotFoundError):
-        os.rename(path, old)
-    os.rename(new, path)
-    sync_folder(path.parent)
-    shutil.rmtree(old, ignore_errors=True)
-
-
 def _sum_of(state: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
-
-
-def _sync_file(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

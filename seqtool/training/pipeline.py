@@ -59,6 +59,7 @@ def train(request: TrainRequest) -> bool:
 
 def _train(request: TrainRequest, run: RunDir, workers: Workers, progress: Progress) -> bool:
     if workers.is_first:
+        run.restore()
         if request.starts_over:
             run.remove()
         prepare_data(request, run, workers.device.type, progress)

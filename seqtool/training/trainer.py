@@ -60,9 +60,6 @@ class Trainer:
 
     def resume(self) -> Checkpoint | None:
         """Take up the newest whole checkpoint, if there is one."""
-        if self.workers.is_first:
-            self.checkpoints.remove_leftovers()
-        self.workers.wait_for_all()
         checkpoint, warnings = self.checkpoints.newest_whole()
         if self.workers.is_first:
             for warning in warnings:

@@ -21,7 +21,7 @@ KILLS = 20
 def kill_while_writing(run: Path, process, deadline: float) -> bool:  # type: ignore[no-untyped-def]
     """Kill a run at the moment an unfinished checkpoint is on disk; return whether that moment came."""
     while time.monotonic() < deadline and process.poll() is None:
-        if any((run / "checkpoints").glob("*.tmp")):
+        if any((run / "checkpoints").glob(".*.seqtool")):
             stop(process, signal.SIGKILL)
             return True
     return False

@@ -7,7 +7,6 @@ and the tokenizers alone, not on the number of workers or on earlier attempts.
 import contextlib
 import json
 import os
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -36,7 +35,7 @@ from seqtool.corpus.reading.blocks import count_pairs, read_blocks
 from seqtool.corpus.reading.lines import PairBlock
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.errors import SeqtoolError
-from seqtool.files import locked, make_folder, open_whole, sync_folder, to_json, write_whole
+from seqtool.files import locked, make_folder, open_whole, to_json, whole_folder, write_whole
 from seqtool.process import count_cores
 
 SMALL = 50_000  # pairs; starting worker processes would take longer than they save
@@ -66,7 +65,7 @@ def prepare_corpus(
             raise SeqtoolError(f"{dropped}: is a folder; give --dropped a file to write to")
     busy = f"{out.parent}: a corpus is being prepared here already; wait, or give another -o"
     with locked(out.parent, busy), _explaining_full_disk(out), contextlib.ExitStack() as stack:
-        folder = stack.enter_context(_fresh_folder(out))
+        folder = stack.enter_context(whole_folder(out))
         sources = request.describe_sources()
         pairs = sum(count_pairs(corpus) for corpus in request.corpora) if pairs is None else pairs
         dropped_file = stack.enter_context(open_whole(dropped)) if dropped else None
@@ -85,7 +84,6 @@ def prepare_corpus(
             "files": files,
         }
         write_whole(folder / MANIFEST, to_json(manifest))
-        _put_in_place(folder, out)
     return PreparedCorpus.open(out)
 
 
@@ -186,39 +184,6 @@ def _explaining_full_disk(out: Path) -> Iterator[None]:
         raise SeqtoolError(
             f"{out}: cannot be written ({error.strerror or error}); make room or give another -o"
         ) from None
-
-
-@contextlib.contextmanager
-def _fresh_folder(out: Path) -> Iterator[Path]:
-    """Yield a new folder to write into, after removing what a killed preparation left; remove it on failure."""
-    for leftover in (_temporary(out), _outdated(out)):
-        if leftover.exists():
-            shutil.rmtree(leftover)
-    _temporary(out).mkdir()
-    try:
-        yield _temporary(out)
-    except BaseException:
-        shutil.rmtree(_temporary(out), ignore_errors=True)
-        raise
-
-
-def _temporary(out: Path) -> Path:
-    return out.with_name(out.name + ".tmp")
-
-
-def _outdated(out: Path) -> Path:
-    return out.with_name(out.name + ".old")
-
-
-def _put_in_place(folder: Path, out: Path) -> None:
-    """Give a complete folder its name; killed at any point there is a whole one under that name, or none."""
-    sync_folder(folder)
-    if out.exists():
-        os.rename(out, _outdated(out))
-    os.rename(folder, out)
-    sync_folder(out.parent)
-    if _outdated(out).exists():
-        shutil.rmtree(_outdated(out))
 
 
 def _check_unchanged(sources: list[list[SourceFile]]) -> None:

@@ -5,10 +5,7 @@ the same probabilities never takes the place of an older one.
 """
 
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +17,7 @@ from seqtool.config import load_config
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError, suggest
-from seqtool.files import make_folder, sync_folder, to_json, write_whole
+from seqtool.files import make_folder, to_json, whole_folder, write_whole
 from seqtool.model.kinds import kind_of
 from seqtool.run_directory import RunDir
 from seqtool.translation.export.record import RECORD, make_record, read_record
@@ -67,10 +64,15 @@ def export_ctranslate2(
     spec, n_positions = describe(config.model, read_float32(run.weights), tokenizers, config.data.max_tokens)
     record = make_record(run, quantization, n_positions, config.model.position_limit)
     quantize(spec, quantization)
-    with replaced_folder(folder) as temporary:
-        spec.save(str(temporary))
-        write_whole(temporary / RECORD, to_json(record))
-        difference = check_export(run, temporary, tokenizers, quantization) if check else None
+    make_folder(folder.absolute().parent)
+    try:
+        with whole_folder(folder) as new:
+            spec.save(str(new))
+            write_whole(new / RECORD, to_json(record))
+            difference = check_export(run, new, tokenizers, quantization) if check else None
+    except OSError as error:
+        cause = error.strerror or error
+        raise SeqtoolError(f"{folder}: cannot be written ({cause}); make room or give another -o") from None
     n_bytes = sum(path.stat().st_size for path in folder.iterdir())
     return ExportReport(folder, quantization, n_bytes, difference)
 
@@ -111,34 +113,6 @@ def check_place(folder: Path) -> None:
             f"{folder}: is there already and is no export of seqtool, so it is left as it is; "
             "remove it yourself, or give another folder with -o"
         )
-
-
-@contextmanager
-def replaced_folder(folder: Path) -> Iterator[Path]:
-    """Give a temporary folder to fill; when all went well it takes the place of `folder`."""
-    folder = folder.absolute()  # where "." is meant, it has a name
-    check_place(folder)
-    make_folder(folder.parent)
-    workshop = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".tmp", dir=folder.parent))
-    temporary, old = workshop / "new", workshop / "old"
-    try:
-        temporary.mkdir()
-        yield temporary
-        for path in temporary.iterdir():
-            with open(path, "rb") as file:
-                os.fsync(file.fileno())
-        sync_folder(temporary)
-        if folder.exists():
-            os.rename(folder, old)
-        os.rename(temporary, folder)
-        sync_folder(folder.parent)
-    except OSError as error:
-        cause = error.strerror or error
-        raise SeqtoolError(f"{folder}: cannot be written ({cause}); make room or give another -o") from None
-    finally:
-        if old.exists() and not folder.exists():  # what was moved aside goes back where nothing took its place
-            os.rename(old, folder)
-        shutil.rmtree(workshop, ignore_errors=True)
 
 
 def check_export(run: RunDir, folder: Path, tokenizers: TokenizerPair, quantization: str) -> float:

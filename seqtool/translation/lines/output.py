@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from seqtool.errors import SeqtoolError
-from seqtool.files import locked, make_folder, sync_folder, to_json, write_whole
+from seqtool.files import locked, make_folder, sync, to_json, write_whole
 
 PATIENCE = 2.0  # seconds: a process that was stopped, and whose work is continued, may still be ending
 FRAME = struct.Struct(">Q")  # the length of a block, before its bytes, in files that are to be joined
@@ -103,7 +103,7 @@ class FileSink:
         self.complete()
         os.replace(self.partial, self.path)
         self.state_path.unlink(missing_ok=True)
-        sync_folder(self.path.parent)
+        sync(self.path.parent)
 
     def complete(self) -> None:
         """Close the file after the last block."""
