@@ -1,13 +1,15 @@
 """A run directory: the names in it, the files that make its model, and its manifest."""
 
+import datetime
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from seqtool import __version__
 from seqtool.errors import SeqtoolError
-from seqtool.files import restore_folders, sha256_of
+from seqtool.files import restore_folders, sha256_of, to_json, write_whole
+from seqtool.manifest import FORMAT, DataFacts, Manifest, ModelFacts, from_plain, to_plain
 
 
 @dataclass(frozen=True)
@@ -105,27 +107,47 @@ class RunDir:
                 )
         return self
 
-    def read_manifest(self) -> dict[str, Any]:
-        """Return the manifest, empty where there is none."""
+    def read_manifest(self) -> Manifest:
+        """Return the manifest, an empty one if there is none."""
         try:
-            content = json.loads(self.manifest.read_text(encoding="utf-8"))
+            return from_plain(Manifest, json.loads(self.manifest.read_text(encoding="utf-8")))
         except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
-            raise SeqtoolError(f"{self.manifest}: cannot be read ({error}); restore it from a copy") from None
-        if not is_manifest(content):
-            raise SeqtoolError(f"{self.manifest}: not a manifest; restore it from a copy")
-        return content  # type: ignore[no-any-return]
+            return Manifest()
+        except (OSError, ValueError, RecursionError) as error:
+            raise SeqtoolError(f"{self.manifest}: not a whole manifest ({error}); restore it from a copy") from None
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Write the manifest, whole or not at all."""
+        write_whole(self.manifest, to_json(to_plain(manifest)))
+
+    def make_manifest(self, model: ModelFacts, data: DataFacts) -> Manifest:
+        """Return a new manifest that vouches for the model's files as they are now."""
+        return Manifest(
+            format=FORMAT,
+            seqtool=__version__,
+            created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            files=self.checksums(),
+            versions=_versions(),
+            data=data,
+            model=model,
+            others=self.read_manifest().others,
+        )
+
+    def write_config(self, text: str) -> None:
+        """Write config.toml if it changes, and keep the manifest of a model that is there already true to it."""
+        if self.config.exists() and self.config.read_text(encoding="utf-8") == text:
+            return
+        write_whole(self.config, text)
+        manifest = self.read_manifest()
+        if self.config.name in manifest.files:
+            files = {**manifest.files, self.config.name: sha256_of(self.config)}
+            self.write_manifest(replace(manifest, files=files))
 
 
-def is_manifest(content: Any) -> bool:
-    """Tell whether a value has the form of a manifest, as far as it is read."""
-    if not isinstance(content, dict):
-        return False
-    parts = all(isinstance(content.get(name, {}), dict) for name in ("files", "versions", "data", "model", "training"))
-    scores = content.get("scores", [])
-    return (
-        parts
-        and isinstance(scores, list)
-        and all(isinstance(score, dict) and isinstance(score.get("score"), int | float) for score in scores)
-    )
+def _versions() -> dict[str, str]:
+    """Return the versions of what a model is made with."""
+    import importlib.metadata
+    import platform
+
+    names = ("torch", "sentencepiece", "numpy", "safetensors", "sacrebleu")
+    return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in names}}

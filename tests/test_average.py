@@ -48,10 +48,10 @@ def test_the_average_of_checkpoints_is_their_mean_and_translates(run, tmp_path):
         assert mean[name].dtype == original[name].dtype
         torch.testing.assert_close(mean[name], original[name] * 2)  # the mean of 1, 2 and 3 times the weights
     manifest = averaged.read_manifest()
-    assert manifest["files"] == {
+    assert manifest.files == {
         file.name: sha256_of(file) for file in (averaged.config, averaged.tokenizer, averaged.weights)
     }
-    assert len(manifest["model"]["averaged"]) == 3
+    assert len(manifest.model.averaged) == 3
     assert Translator.load(averaged.path, engine="torch").translate(["a man walks"])[0].source == "a man walks"
 
 

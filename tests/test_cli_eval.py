@@ -245,16 +245,16 @@ def test_a_model_is_scored_as_its_own_translation_and_the_decoding_is_recorded(m
     assert decoding["model"] == sha256_of(model.weights)
     assert float(table.read_text(encoding="utf-8").split("\n")[1].split("\t")[6]) < 0  # the model's score
 
-    recorded = model.read_manifest()["scores"]
-    assert [score["metric"] for score in recorded if score["set"] == "ref"] == ["bleu", "chrf", "chrf++", "ter"]
-    assert recorded[-1]["decoding"] == decoding
+    recorded = model.read_manifest().scores
+    assert [score.metric for score in recorded if score.set == "ref"] == ["bleu", "chrf", "chrf++", "ter"]
+    assert recorded[-1].decoding == decoding
     run_eval(*arguments, "--record")
-    assert model.read_manifest()["scores"] == recorded  # the same again takes its own place
+    assert model.read_manifest().scores == recorded  # the same again takes its own place
     other = tmp_path / "other"
     other.mkdir()
     (other / "ref").write_text("".join(tgt.upper() + "\n" for _, tgt in pairs), encoding="utf-8")
     run_eval("-m", model.path, source, other / "ref", *arguments[4:], "--record")
-    assert len(model.read_manifest()["scores"]) == len(recorded) + 4  # another set of the same name has its own
+    assert len(model.read_manifest().scores) == len(recorded) + 4  # another set of the same name has its own
 
 
 def test_scores_are_shown_even_where_a_file_cannot_be_written(folder: Path) -> None:

@@ -27,7 +27,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, corpus: list[str]) -> tupl
 
 def test_a_run_directory_is_complete_and_its_manifest_vouches_for_it(trained: tuple[RunDir, str]) -> None:
     run, _ = trained
-    manifest = run.read_manifest()
+    manifest = json.loads(run.manifest.read_text(encoding="utf-8"))  # as others read it
     assert set(manifest["files"]) == {"config.toml", "tokenizer.model", "model.safetensors"}
     for name, expected in manifest["files"].items():
         assert sha256_of(run.path / name) == expected
@@ -106,7 +106,7 @@ def test_a_time_budget_settles_the_number_of_steps_and_records_it(corpus: list[s
         "train_schedule": "cosine",
     }
     run_to_end([*train_command(corpus, run, **settings), "--minutes", "0.05"])
-    planned = RunDir(run).read_manifest()["training"]["planned_steps"]
+    planned = RunDir(run).read_manifest().training.planned_steps
     assert planned == last_step(run) > 3
     notes = [entry["text"] for entry in read_metrics(run) if entry["kind"] == "note"]
     assert notes == [f"{planned:,} steps fit in 0.05 minutes"]

@@ -1,6 +1,5 @@
 """The length penalty that training chooses by validation, and that translation then uses."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from tiny_run import make_run
 
 from seqtool import Translator
 from seqtool.evaluation.scores.metrics import score_bleu_chrf
+from seqtool.manifest import ModelFacts
 from seqtool.run_directory import RunDir
 from seqtool.training.finishing import Candidate, Choice, choose_length_penalty
 from seqtool.training.validation import Validation, Validator
@@ -51,9 +51,7 @@ def test_the_walk_ends_at_the_best_penalty(bleu: Callable[[float], float], chose
 
 
 def put_into_manifest(run: RunDir, penalty: float) -> None:
-    manifest = run.read_manifest()
-    manifest.setdefault("model", {})["length_penalty"] = penalty
-    run.manifest.write_text(json.dumps(manifest), encoding="utf-8")
+    run.write_manifest(replace(run.read_manifest(), model=ModelFacts(length_penalty=penalty)))
 
 
 def test_translation_uses_what_training_chose_unless_told_otherwise(tmp_path: Path) -> None:
@@ -82,5 +80,5 @@ def test_a_penalty_that_the_user_gave_is_not_chosen_anew(tmp_path: Path) -> None
     settings = {"train_steps": 2, "decode_length_penalty": 0.3}
     said = run_to_end(train_command(write_corpus(tmp_path), run.path, **settings)).stderr
     assert "chosen by validation" not in said
-    assert run.read_manifest()["model"]["length_penalty"] is None
+    assert run.read_manifest().model.length_penalty is None
     assert Translator.load(run.path).make_options().length_penalty == 0.3

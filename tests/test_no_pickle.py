@@ -41,8 +41,8 @@ def test_a_pickle_in_place_of_a_models_file_is_refused_and_not_run(run: RunDir, 
     sent = RunDir(shutil.copytree(run.path, tmp_path / "sent"))
     (sent.path / name).write_bytes(pickle.dumps(Payload(tmp_path / "made")))
     manifest = sent.read_manifest()
-    manifest["files"][name] = sha256_of(sent.path / name)  # whoever plants it writes its checksum too
-    sent.manifest.write_text(json.dumps(manifest))
+    manifest.files[name] = sha256_of(sent.path / name)  # whoever plants it writes its checksum too
+    sent.write_manifest(manifest)
     with pytest.raises(SeqtoolError):
         Translator.load(sent.path)
     assert not (tmp_path / "made").exists()

@@ -1,11 +1,11 @@
 """What `seqtool train` does at the edges of a run: larger budgets, damage, interruptions, and what --fresh removes."""
 
-import json
 import os
 import shutil
 import signal
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ def test_other_minutes_are_planned_before_the_next_step(tmp_path: Path, corpus: 
     ended = last_step(tmp_path / "run")
     run_to_end([*command, "--minutes", "0.08"])
     rates = {entry["step"]: entry["lr"] for entry in read_metrics(tmp_path / "run") if entry["kind"] == "train"}
-    planned = RunDir(tmp_path / "run").read_manifest()["training"]["planned_steps"]
+    planned = RunDir(tmp_path / "run").read_manifest().training.planned_steps
     assert last_step(tmp_path / "run") == planned > ended
     expected = load_config(tmp_path / "run" / "config.toml").train.lr * (1 - ended / (planned - 1))
     assert rates[ended + 1] == pytest.approx(expected)
@@ -171,7 +171,7 @@ def test_sigterm_near_the_end_changes_neither_checkpoints_nor_model(
     run_to_end(train_command(corpus, run))
     names = [[path.name for path in RunDir(folder).checkpoint_folders()] for folder in (run, finished)]
     assert names[0] == names[1]
-    models = [RunDir(folder).read_manifest()["model"] for folder in (run, finished)]
+    models = [RunDir(folder).read_manifest().model for folder in (run, finished)]
     assert models[0] == models[1]
     assert losses(run) == losses(finished)
 
@@ -185,21 +185,21 @@ def test_damage_to_older_checkpoints_and_the_best_does_not_keep_a_run_from_its_e
     done = run_to_end(train_command(corpus, run, train_steps=37))
     assert f"{older.name}: damaged checkpoint" in done.stderr
     assert "best: damaged checkpoint" in done.stderr
-    assert RunDir(run).read_manifest()["training"]["steps"] == 37
+    assert RunDir(run).read_manifest().training.steps == 37
 
 
 def test_an_end_that_was_cut_short_is_done_again(corpus: list[str], run: Path) -> None:
     manifest = RunDir(run).read_manifest()
-    assert manifest["training"]["finished"] == "36 steps are done at step 36"
-    manifest["complete"] = False
-    (run / "manifest.json").write_text(json.dumps(manifest))
+    assert manifest.training is not None
+    assert manifest.training.finished == "36 steps are done at step 36"
+    RunDir(run).write_manifest(replace(manifest, complete=False))
     (run / "report.html").unlink()
     shutil.rmtree(run / "ctranslate2", ignore_errors=True)
     before = (run / "model.safetensors").read_bytes()
     run_to_end(train_command(corpus, run))
     assert (run / "report.html").exists()
     assert (run / "model.safetensors").read_bytes() == before
-    assert RunDir(run).read_manifest()["complete"]
+    assert RunDir(run).read_manifest().complete
     assert "not finished" not in (run / "report.html").read_text(encoding="utf-8")
 
 
@@ -325,7 +325,7 @@ def test_a_test_set_is_kept_out_of_training(tmp_path: Path) -> None:
     files = [str(tmp_path / f"test.{side}") for side in ("en", "de")]
     command = [*train_command(corpus, tmp_path / "run", train_steps=2), "--against", files[0], "--against", files[1]]
     run_to_end(command)
-    assert RunDir(tmp_path / "run").read_manifest()["data"]["cleaning"]["overlap"] >= 7
+    assert RunDir(tmp_path / "run").read_manifest().data.cleaning["overlap"] >= 7
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -64,11 +64,11 @@ def test_the_logged_validation_score_equals_eval_of_that_checkpoint(corpus: Path
 def test_the_recorded_score_equals_eval_of_the_finished_model(corpus: Path) -> None:
     run = RunDir(corpus / "run")
     found = run_eval(run.path, corpus)
-    recorded = {score["metric"]: score for score in run.read_manifest()["scores"]}
+    recorded = {score.metric: score for score in run.read_manifest().scores}
     for name in ("bleu", "chrf"):
-        assert found[name]["score"] == recorded[name]["score"]
-        assert found[name]["signature"] == recorded[name]["signature"]
-    for name, value in recorded["bleu"]["decoding"].items():
+        assert found[name]["score"] == recorded[name].score
+        assert found[name]["signature"] == recorded[name].signature
+    for name, value in recorded["bleu"].decoding.items():
         assert found["decoding"][name] == value
 
 

@@ -162,8 +162,10 @@ def check_before_work(options: "MetricOptions", outputs: list[Path], recorded: P
     for path in outputs:
         if path.is_dir() or not os.access(path.parent, os.W_OK):
             raise SeqtoolError(f"{path}: cannot be written; give a file in a folder that exists, to write to")
-    if recorded and not RunDir(recorded).read_manifest():
+    if recorded and not RunDir(recorded).manifest.is_file():
         raise SeqtoolError(f"{recorded}: has no manifest.json to record scores in; leave out --record")
+    if recorded:
+        RunDir(recorded).read_manifest()
     if recorded and not os.access(recorded, os.W_OK):
         raise SeqtoolError(f"{recorded}: cannot be written to; leave out --record")
 

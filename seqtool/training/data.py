@@ -16,6 +16,7 @@ from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
+from seqtool.manifest import DataFacts
 from seqtool.run_directory import RunDir
 from seqtool.training.progress import Progress
 from seqtool.training.settling import TrainRequest, changes, check_unchanged, write_config
@@ -31,16 +32,9 @@ class TrainingData:
     valid: list[tuple[str, str]]
     bpe_dropout: BpeDropout | None
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> DataFacts:
         """Return what the manifest says of the data."""
-        return {
-            "fingerprint": self.corpus.fingerprint,
-            "pairs": len(self.corpus),
-            "read": self.corpus.n_read,
-            "cleaning": self.corpus.dropped,
-            "validation_pairs": len(self.valid),
-            "sources": [file["path"] for group in self.corpus.manifest["sources"] for file in group],
-        }
+        return replace(self.corpus.describe(), validation_pairs=len(self.valid))
 
 
 def prepare_data(request: TrainRequest, run: RunDir, device: str, progress: Progress) -> None:

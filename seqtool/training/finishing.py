@@ -1,20 +1,16 @@
 """The end of a run: which weights become the model, and everything that makes the folder complete."""
 
-import datetime
-import importlib.metadata
 import json
-import platform
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
-from seqtool import __version__
 from seqtool.errors import SeqtoolError
-from seqtool.files import to_json, write_whole
+from seqtool.files import write_whole
+from seqtool.manifest import ModelFacts, ScoreEntry, TrainingFacts
 from seqtool.model.loading import save_weights
 from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import Checkpoint, read_checkpoint
@@ -131,59 +127,45 @@ def publish(
     finished: str,
 ) -> None:
     """Write model.safetensors and a manifest that vouches for all files of the model."""
-    state = trainer.state
-    save_weights(choice.candidate.weights, run.weights)
-    manifest = {
-        "format": 1,
-        "seqtool": __version__,
-        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "files": run.checksums(),
-        "versions": versions(),
-        "data": data.describe(),
-        "model": {
-            "parameters": sum(weight.numel() for weight in choice.candidate.weights.values()),
-            "source": choice.candidate.name,
-            "step": choice.candidate.step,
-            "candidates": dict(choice.scores),
-            "length_penalty": choice.length_penalty,
-        },
-        "scores": scores_of(choice.validation),
-        "training": {
-            "steps": state.step,
-            "epochs": state.epoch,
-            "minutes": round(state.seconds / 60, 2),
-            "tokens": state.seen_tokens,
-            "planned_steps": state.planned_steps,
-            "finished": finished,
-        },
-        "complete": False,
-    }
-    write_whole(run.manifest, to_json(manifest))
+    state, weights = trainer.state, choice.candidate.weights
+    save_weights(weights, run.weights)
+    model = ModelFacts(
+        parameters=sum(weight.numel() for weight in weights.values()),
+        source=choice.candidate.name,
+        step=choice.candidate.step,
+        candidates=dict(choice.scores),
+        length_penalty=choice.length_penalty,
+    )
+    training = TrainingFacts(
+        steps=state.step,
+        epochs=state.epoch,
+        minutes=round(state.seconds / 60, 2),
+        tokens=state.seen_tokens,
+        planned_steps=state.planned_steps,
+        finished=finished,
+    )
+    manifest = run.make_manifest(model, data.describe())
+    scores = scores_of(choice.validation)
+    run.write_manifest(replace(manifest, scores=scores, training=training, complete=False))
 
 
 def mark_complete(run: RunDir) -> None:
     """Record that everything is there; this is the last thing written, so that an end cut short is done again."""
-    write_whole(run.manifest, to_json({**run.read_manifest(), "complete": True}))
+    run.write_manifest(replace(run.read_manifest(), complete=True))
 
 
-def scores_of(validation: Validation) -> list[dict[str, Any]]:
+def scores_of(validation: Validation) -> tuple[ScoreEntry, ...]:
     """Return a validation's scores as the manifest records them."""
-    return [
-        {
-            "set": "valid",
-            "metric": score.name,
-            "score": score.score,
-            "signature": score.signature,
-            "decoding": validation.decoding,
-        }
+    return tuple(
+        ScoreEntry(
+            set="valid",
+            metric=score.name,
+            score=score.score,
+            signature=score.signature,
+            decoding=validation.decoding,
+        )
         for score in (validation.bleu, validation.chrf)
-    ]
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of what the model was made with."""
-    names = ("torch", "sentencepiece", "numpy", "safetensors", "sacrebleu")
-    return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in names}}
+    )
 
 
 def write_valid_lines(run: RunDir, validator: Validator, validation: Validation) -> None:

@@ -132,7 +132,7 @@ def finish(trainer: Trainer, validator: Validator | None, data: TrainingData, re
     assert validator is not None
     run = trainer.run
     mark, manifest = finished_mark(trainer, reason), run.read_manifest()
-    if manifest.get("complete") and manifest["training"]["finished"] == mark:
+    if manifest.complete and manifest.training and manifest.training.finished == mark:
         progress.say(f"this run is finished: {reason}. Raise that budget to continue; the model is in {run.path}")
         return
     progress.say(f"{reason}; choosing the model")

@@ -10,7 +10,6 @@ from seqtool.config import Config, config_to_toml, load_config, resolve_config
 from seqtool.config.resolve import parse_overrides, read_toml
 from seqtool.corpus.reading.corpus import Corpus
 from seqtool.errors import SeqtoolError
-from seqtool.files import sha256_of, to_json, write_whole
 from seqtool.process import is_restarted
 from seqtool.run_directory import RunDir
 
@@ -87,15 +86,8 @@ def check_unchanged(run: RunDir, config: Config) -> None:
 
 
 def write_config(run: RunDir, config: Config) -> None:
-    """Write config.toml where it changes, and keep the manifest of a model that is there already true to it."""
-    text = config_to_toml(config)
-    if run.config.exists() and run.config.read_text(encoding="utf-8") == text:
-        return
-    write_whole(run.config, text)
-    manifest = run.read_manifest()
-    if run.config.name in manifest.get("files", {}):
-        manifest["files"][run.config.name] = sha256_of(run.config)
-        write_whole(run.manifest, to_json(manifest))
+    """Write the configuration into the run directory."""
+    run.write_config(config_to_toml(config))
 
 
 def changes(before: Config, after: Config) -> Iterable[tuple[str, Any, Any]]:

@@ -17,10 +17,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from seqtool import __version__
 from seqtool.config import load_config
 from seqtool.errors import SeqtoolError
-from seqtool.files import make_folder, open_whole, sha256_of, to_json, write_whole
+from seqtool.files import make_folder, open_whole, sha256_of
+from seqtool.manifest import Manifest, ModelFacts
 from seqtool.run_directory import RunDir
 from seqtool.translation.search.ensemble import check_same_tokens
 
@@ -57,7 +57,7 @@ def average(paths: Sequence[Path], out: Path) -> RunDir:
             copy_companions(sources[0].run, run)
             with open_whole(run.weights) as into:
                 write_mean(files, layout, into)
-            write_whole(run.manifest, to_json(describe(run, sources, layout)))
+            run.write_manifest(describe(run, sources, layout))
         except OSError as error:
             raise SeqtoolError(f"{out}: cannot be written ({error.strerror}); make room or give another -o") from None
     return run
@@ -179,19 +179,13 @@ def copy_companions(source: RunDir, run: RunDir) -> None:
 
 def describe(
     run: RunDir, sources: Sequence[Source], layout: dict[str, tuple[torch.dtype, tuple[int, ...]]]
-) -> dict[str, Any]:
+) -> Manifest:
     """Return the manifest of an averaged model."""
     origin = sources[0].run.read_manifest()
-    return {
-        "format": 1,
-        "seqtool": __version__,
-        "files": run.checksums(),
-        "data": origin.get("data", {}),
-        "model": {
-            "parameters": sum(math.prod(shape) for _, shape in layout.values()),
-            "source": f"average of {len(sources)} checkpoints",
-            "averaged": [{"file": str(source.weights), "sha256": sha256_of(source.weights)} for source in sources],
-            "length_penalty": origin.get("model", {}).get("length_penalty"),
-        },
-        "scores": [],
-    }
+    model = ModelFacts(
+        parameters=sum(math.prod(shape) for _, shape in layout.values()),
+        source=f"average of {len(sources)} checkpoints",
+        averaged=tuple({"file": str(source.weights), "sha256": sha256_of(source.weights)} for source in sources),
+        length_penalty=origin.model.length_penalty,
+    )
+    return run.make_manifest(model, origin.data)

@@ -18,6 +18,7 @@ from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.reading.opening import readable
 from seqtool.errors import SeqtoolError
 from seqtool.files import sha256_of
+from seqtool.manifest import DataFacts
 
 FORMAT = 1  # of the files; another number means that an older or newer seqtool made them
 MANIFEST = "manifest.json"
@@ -135,6 +136,16 @@ class PreparedCorpus:
         content = [self.manifest[name] for name in ("files", "tokenizers")]
         content.append([[part.first, part.last, part.weight] for part in self.parts])
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    def describe(self) -> DataFacts:
+        """Return what a model's manifest says of its data."""
+        return DataFacts(
+            fingerprint=self.fingerprint,
+            pairs=len(self),
+            read=self.n_read,
+            cleaning=self.dropped,
+            sources=tuple(file["path"] for group in self.manifest["sources"] for file in group),
+        )
 
     @cached_property
     def held_out(self) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from seqtool.evaluation.report.card import Card
 from seqtool.evaluation.report.charts import format_number
 from seqtool.evaluation.scores.metrics import METRIC_TITLES
 from seqtool.evaluation.scores.systems import describe_decoding
+from seqtool.manifest import ModelFacts, TrainingFacts
 
 
 def fact_rows(card: Card) -> list[tuple[str, str]]:
@@ -16,13 +17,13 @@ def fact_rows(card: Card) -> list[tuple[str, str]]:
         ("model", describe_model(card)),
         ("parameters", f"{card.n_parameters:,}" if card.n_parameters else ""),
         ("vocabulary", describe_vocabulary(card)),
-        ("weights", describe_weights(card.manifest.get("model", {}))),
+        ("weights", describe_weights(card.manifest.model)),
         ("training", describe_training(training)),
-        ("data", ", ".join(name_source(source) for source in data.get("sources", []))),
-        ("training pairs", f"{data['pairs']:,}" if data.get("pairs") else ""),
-        ("dropped in cleaning", ", ".join(f"{rule} {n:,}" for rule, n in data.get("cleaning", {}).items() if n)),
-        ("data fingerprint", str(data.get("fingerprint", ""))),
-        ("made", str(card.manifest.get("created", ""))),
+        ("data", ", ".join(name_source(source) for source in data.sources or ())),
+        ("training pairs", f"{data.pairs:,}" if data.pairs else ""),
+        ("dropped in cleaning", ", ".join(f"{rule} {n:,}" for rule, n in (data.cleaning or {}).items() if n)),
+        ("data fingerprint", data.fingerprint or ""),
+        ("made", card.manifest.created or ""),
         ("software", ", ".join(f"{name} {version}" for name, version in software(card).items())),
     ]
     return [(name, value) for name, value in rows if value]
@@ -32,11 +33,11 @@ def score_rows(card: Card) -> list[list[str]]:
     """Return a row for each score: set, metric, value, signature, how the translation was made."""
     return [
         [
-            str(score.get("set", "")),
-            METRIC_TITLES.get(str(score.get("metric")), str(score.get("metric"))),
-            f"{float(score['score']):.2f}",
-            str(score.get("signature", "")),
-            describe_decoding(score.get("decoding") or {}),
+            score.set or "",
+            METRIC_TITLES.get(str(score.metric), str(score.metric)),
+            f"{score.score:.2f}",
+            score.signature or "",
+            describe_decoding(score.decoding or {}),
         ]
         for score in card.scores
     ]
@@ -62,22 +63,21 @@ def describe_vocabulary(card: Card) -> str:
     return f"{source:,} source and {target:,} target tokens"
 
 
-def describe_weights(model: Mapping[str, Any]) -> str:
+def describe_weights(model: ModelFacts) -> str:
     """Which weights were kept, such as 'average of 5, step 12,000'."""
-    source, step = model.get("source"), model.get("step")
-    return ", ".join(part for part in (str(source or ""), f"step {step:,}" if step else "") if part)
+    return ", ".join(part for part in (model.source, f"step {model.step:,}" if model.step else "") if part)
 
 
-def describe_training(training: Mapping[str, Any]) -> str:
+def describe_training(training: TrainingFacts) -> str:
     """How far and how long: '6,000 steps, 6 epochs, 30 min'."""
     parts = []
-    if training.get("steps"):
-        parts.append(f"{training['steps']:,} steps")
-    if training.get("epochs"):
-        parts.append(f"{training['epochs']:,} epochs")
-    if training.get("minutes"):
-        parts.append(format_minutes(float(training["minutes"])))
-    if not training.get("finished", True):
+    if training.steps:
+        parts.append(f"{training.steps:,} steps")
+    if training.epochs:
+        parts.append(f"{training.epochs:,} epochs")
+    if training.minutes:
+        parts.append(format_minutes(training.minutes))
+    if training.finished is False:
         parts.append("not finished")
     return ", ".join(parts)
 
@@ -93,8 +93,8 @@ def name_source(source: Any) -> str:
 
 def software(card: Card) -> dict[str, str]:
     """The versions that made the model."""
-    own = {"seqtool": card.manifest["seqtool"]} if "seqtool" in card.manifest else {}
-    return {**own, **card.manifest.get("versions", {})}
+    own = {"seqtool": card.manifest.seqtool} if card.manifest.seqtool else {}
+    return {**own, **card.manifest.versions}
 
 
 def format_minutes(minutes: float) -> str:

@@ -39,18 +39,17 @@ def tiles(card: Card) -> str:
     """The few numbers that a reader wants first."""
     found: list[tuple[str, str]] = []
     for score in card.scores[:2]:
-        title = METRIC_TITLES.get(str(score.get("metric")), str(score.get("metric")))
-        found.append((f"{float(score['score']):.1f}", f"{title} on {score.get('set', 'valid')}"))
+        title = METRIC_TITLES.get(str(score.metric), str(score.metric))
+        found.append((f"{score.score:.1f}", f"{title} on {score.set or 'valid'}"))
     if card.n_parameters:
         found.append((format_number(card.n_parameters), "parameters"))
-    pairs = card.data.get("pairs")
-    if pairs:
-        found.append((f"{pairs:,}", "training pairs"))
+    if card.data.pairs:
+        found.append((f"{card.data.pairs:,}", "training pairs"))
     training = card.training
-    if training.get("steps"):
-        found.append((f"{training['steps']:,}", "steps"))
-    if training.get("minutes"):
-        found.append((format_minutes(float(training["minutes"])), "training time"))
+    if training.steps:
+        found.append((f"{training.steps:,}", "steps"))
+    if training.minutes:
+        found.append((format_minutes(training.minutes), "training time"))
     inner = "".join(
         f'<div class="tile"><b>{escape(value)}</b><span>{escape(name)}</span></div>' for value, name in found
     )

@@ -100,5 +100,5 @@ def describe_run(card: Card) -> str:
     """One sentence under the title."""
     if card.state != "trained":
         return f"Still in training at step {card.history.last_step:,}."
-    made = str(card.manifest.get("created", ""))[:10]
+    made = (card.manifest.created or "")[:10]
     return ". ".join(part for part in (describe_model(card), f"Trained {made}" if made else "") if part) + "."

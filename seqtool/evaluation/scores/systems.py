@@ -1,7 +1,7 @@
 """What is to be scored: translations from a file, or made by a model, with the settings that they were made with."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,8 @@ from seqtool import __version__
 from seqtool.errors import SeqtoolError
 from seqtool.evaluation.scores.metrics import MetricScore
 from seqtool.evaluation.scores.reference_set import ReferenceSet, read_text_lines
-from seqtool.files import sha256_of, to_json, write_whole
+from seqtool.files import sha256_of
+from seqtool.manifest import ScoreEntry
 from seqtool.run_directory import RunDir
 
 
@@ -99,9 +100,22 @@ def describe_decoding(decoding: Mapping[str, Any]) -> str:
 def record_scores(run: RunDir, test_set: ReferenceSet, scores: Sequence[MetricScore], decoding: dict[str, Any]) -> None:
     """Write scores into a model's manifest; they replace earlier ones of the same set, metric and settings."""
     manifest = run.read_manifest()
-    about = {"set": test_set.name, "set_sha256": test_set.sha256, "decoding": decoding}
-    new = [{"metric": one.name, "score": one.score, "signature": one.signature, **about} for one in scores]
-    same = ("set", "set_sha256", "metric", "signature", "decoding")
-    keys = [[entry[key] for key in same] for entry in new]
-    kept = [entry for entry in manifest.get("scores", []) if [entry.get(key) for key in same] not in keys]
-    write_whole(run.manifest, to_json({**manifest, "scores": [*kept, *new]}))
+    new = [
+        ScoreEntry(
+            set=test_set.name,
+            metric=one.name,
+            score=one.score,
+            signature=one.signature,
+            set_sha256=test_set.sha256,
+            decoding=decoding,
+        )
+        for one in scores
+    ]
+    replaced = [identity(entry) for entry in new]
+    kept = [entry for entry in manifest.scores if identity(entry) not in replaced]
+    run.write_manifest(replace(manifest, scores=(*kept, *new)))
+
+
+def identity(entry: ScoreEntry) -> tuple[Any, ...]:
+    """Return all of a score but its value: what is scored, by what and how it was made."""
+    return entry.set, entry.set_sha256, entry.metric, entry.signature, entry.decoding

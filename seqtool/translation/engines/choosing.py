@@ -94,7 +94,7 @@ def with_shortest_limits(configs: list[Config]) -> Config:
 
 def with_chosen_penalty(config: Config, run: RunDir) -> Config:
     """Fill in the length penalty that training chose by validation, unless the configuration names one."""
-    chosen = run.read_manifest().get("model", {}).get("length_penalty")
+    chosen = run.read_manifest().model.length_penalty
     if config.decode.length_penalty != "auto" or chosen is None:
         return config
     return replace(config, decode=replace(config.decode, length_penalty=chosen))
