@@ -111,7 +111,7 @@ def test_a_full_disk_is_not_blamed_on_a_checkpoint(run, tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("seqtool.translation.average.write_mean", fail)
+    monkeypatch.setattr("seqtool.translation.average.save_weights", fail)
     with pytest.raises(SeqtoolError, match=r"out: cannot be written \(No space left on device\); make room"):
         average([run.path, run.path], tmp_path / "out")
     monkeypatch.undo()

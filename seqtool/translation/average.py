@@ -1,6 +1,6 @@
 """The mean of several checkpoints' weights as a new model folder.
 
-One tensor at a time is read from every file, so that memory is bounded by the largest tensor and not by the models.
+One tensor at a time is read from every file, so that memory holds one model, however many are averaged.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -21,10 +21,13 @@ from seqtool.config import load_config
 from seqtool.errors import SeqtoolError
 from seqtool.files import make_folder, open_whole, sha256_of
 from seqtool.manifest import Manifest, ModelFacts
+from seqtool.model.loading import save_weights
 from seqtool.run_directory import RunDir
 from seqtool.translation.search.ensemble import check_same_tokens
 
-DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torch.bfloat16: "BF16"}
+FLOATS = ("F64", "F32", "F16", "BF16")  # as safetensors names them
+
+Shapes = dict[str, tuple[int, ...]]  # of tensors by name
 
 
 @dataclass(frozen=True)
@@ -48,16 +51,15 @@ def average(paths: Sequence[Path], out: Path) -> RunDir:
         check_sum(source.weights)
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(open_weights(source.weights)) for source in sources]
-        layout = read_layout(files[0], sources[0].weights)
+        shapes = read_shapes(files[0], sources[0].weights)
         for file, source in zip(files[1:], sources[1:], strict=True):
-            check_layout(layout, read_layout(file, source.weights), sources[0].weights, source.weights)
+            check_shapes(shapes, read_shapes(file, source.weights), sources[0].weights, source.weights)
         check_same_model(sources)
         make_folder(out)
         try:
             copy_companions(sources[0].run, run)
-            with open_whole(run.weights) as into:
-                write_mean(files, layout, into)
-            run.write_manifest(describe(run, sources, layout))
+            save_weights({name: mean_of(files, name) for name in shapes}, run.weights)
+            run.write_manifest(describe(run, sources, shapes))
         except OSError as error:
             raise SeqtoolError(f"{out}: cannot be written ({error.strerror}); make room or give another -o") from None
     return run
@@ -78,14 +80,14 @@ def find_source(path: Path) -> Source:
 
 
 def check_sum(weights: Path) -> None:
-    """Raise if the manifest or state beside a file of weights has another checksum for it."""
-    for name in ("manifest.json", "state.json"):
-        try:
-            known = json.loads((weights.parent / name).read_text(encoding="utf-8"))["files"][weights.name]
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        if known != sha256_of(weights):
-            raise SeqtoolError(f"{weights}: damaged (it does not match its checksum in {name}); leave it out")
+    """Raise if the manifest, or the state of a checkpoint, beside a file of weights has another checksum for it."""
+    run, state = RunDir(weights.parent), weights.parent / "state.json"
+    known, origin = run.read_manifest().files.get(weights.name), run.manifest
+    if known is None:
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            known, origin = json.loads(state.read_text(encoding="utf-8"))["files"][weights.name], state
+    if known not in (None, sha256_of(weights)):
+        raise SeqtoolError(f"{weights}: damaged (it does not match its checksum in {origin.name}); leave it out")
 
 
 @contextlib.contextmanager
@@ -99,24 +101,18 @@ def open_weights(path: Path) -> Iterator[Any]:
         yield file
 
 
-def read_layout(file: Any, path: Path) -> dict[str, tuple[torch.dtype, tuple[int, ...]]]:
-    """Return type and shape of every tensor of a file by name."""
-    layout = {}
+def read_shapes(file: Any, path: Path) -> Shapes:
+    """Return the shape of every tensor of a file, all of which must be floats."""
+    shapes = {}
     for name in sorted(file.keys()):
         tensor = file.get_slice(name)
-        dtype = next((dtype for dtype, code in DTYPES.items() if code == tensor.get_dtype()), None)
-        if dtype is None:
+        if tensor.get_dtype() not in FLOATS:
             raise SeqtoolError(f"{path}: {name} has type {tensor.get_dtype()}, which has no mean; leave this file out")
-        layout[name] = (dtype, tuple(tensor.get_shape()))
-    return layout
+        shapes[name] = tuple(tensor.get_shape())
+    return shapes
 
 
-def check_layout(
-    first: dict[str, tuple[torch.dtype, tuple[int, ...]]],
-    other: dict[str, tuple[torch.dtype, tuple[int, ...]]],
-    first_path: Path,
-    other_path: Path,
-) -> None:
+def check_shapes(first: Shapes, other: Shapes, first_path: Path, other_path: Path) -> None:
     """Raise unless two files have tensors of the same names and shapes."""
     names = sorted(first.keys() ^ other.keys())
     if names:
@@ -125,11 +121,11 @@ def check_layout(
             f"{first_path} and {other_path} are of different models: only {has} has {names[0]}; "
             "average checkpoints of one configuration"
         )
-    for name, (_, shape) in first.items():
-        if other[name][1] != shape:
+    for name, shape in first.items():
+        if other[name] != shape:
             raise SeqtoolError(
                 f"{first_path} and {other_path} are of different models: {name} has shape {shape} in one and "
-                f"{other[name][1]} in the other; average checkpoints of one configuration"
+                f"{other[name]} in the other; average checkpoints of one configuration"
             )
 
 
@@ -146,19 +142,10 @@ def check_same_model(sources: Sequence[Source]) -> None:
                 )
 
 
-def write_mean(files: Sequence[Any], layout: dict[str, tuple[torch.dtype, tuple[int, ...]]], into: BinaryIO) -> None:
-    """Write a safetensors file with the mean of each tensor: a header of names, types and places, then the numbers."""
-    header: dict[str, Any] = {}
-    end = 0
-    for name, (dtype, shape) in layout.items():
-        start, end = end, end + math.prod(shape) * dtype.itemsize
-        header[name] = {"dtype": DTYPES[dtype], "shape": list(shape), "data_offsets": [start, end]}
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    into.write(len(text).to_bytes(8, "little") + text)
-    for name, (dtype, _) in layout.items():
-        mean = mean_tensor([file.get_tensor(name) for file in files]).to(dtype)
-        into.write(mean.contiguous().view(-1).view(torch.uint8).numpy().data if mean.numel() else b"")
+def mean_of(files: Sequence[Any], name: str) -> Tensor:
+    """Return the mean of one tensor of several files, in the type that it has in the first."""
+    tensors = [file.get_tensor(name) for file in files]
+    return mean_tensor(tensors).to(tensors[0].dtype)
 
 
 def mean_tensor(tensors: Sequence[Tensor]) -> Tensor:
@@ -177,13 +164,11 @@ def copy_companions(source: RunDir, run: RunDir) -> None:
                 shutil.copyfileobj(reader, writer)
 
 
-def describe(
-    run: RunDir, sources: Sequence[Source], layout: dict[str, tuple[torch.dtype, tuple[int, ...]]]
-) -> Manifest:
+def describe(run: RunDir, sources: Sequence[Source], shapes: Shapes) -> Manifest:
     """Return the manifest of an averaged model."""
     origin = sources[0].run.read_manifest()
     model = ModelFacts(
-        parameters=sum(math.prod(shape) for _, shape in layout.values()),
+        parameters=sum(math.prod(shape) for shape in shapes.values()),
         source=f"average of {len(sources)} checkpoints",
         averaged=tuple({"file": str(source.weights), "sha256": sha256_of(source.weights)} for source in sources),
         length_penalty=origin.model.length_penalty,
