@@ -70,6 +70,15 @@ class RunDir:
         return self.path / "report.html"
 
     @property
+    def tensorboard(self) -> Path:
+        return self.path / "tensorboard"
+
+    @property
+    def lock(self) -> Path:
+        """The file that a training locks while it is at work in the folder."""
+        return self.path / ".lock"
+
+    @property
     def model_files(self) -> list[Path]:
         """The files that make the model, those of them that are there: a copy of these translates alike."""
         files = (self.config, self.tokenizer, self.target_tokenizer, self.weights)
@@ -86,7 +95,7 @@ class RunDir:
 
     def remove(self) -> None:
         """Remove what a run left in the folder, and nothing else."""
-        for folder in (self.checkpoints, self.prepared, self.ctranslate2):
+        for folder in (self.checkpoints, self.prepared, self.ctranslate2, self.tensorboard):
             shutil.rmtree(folder, ignore_errors=True)
         for file in (*self.model_files, self.manifest, self.metrics, self.valid_lines, self.report):
             file.unlink(missing_ok=True)

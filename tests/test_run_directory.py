@@ -78,7 +78,7 @@ def test_only_folders_with_the_names_of_checkpoints_are_checkpoints(tmp_path: Pa
 
 def test_removing_a_run_leaves_what_is_not_its_own(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
-    for folder in (run.best, run.prepared, run.ctranslate2):
+    for folder in (run.best, run.prepared, run.ctranslate2, run.tensorboard):
         folder.mkdir(parents=True)
     files = ["config.toml", "tokenizer.model", "tokenizer.target.model", "model.safetensors"]
     for name in (*files, "manifest.json", "metrics.jsonl", "valid.jsonl", "report.html", "notes.txt"):

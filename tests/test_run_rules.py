@@ -188,6 +188,18 @@ def test_damage_to_older_checkpoints_and_the_best_does_not_keep_a_run_from_its_e
     assert RunDir(run).read_manifest().training.steps == 37
 
 
+def test_a_checkpoint_that_was_being_replaced_when_the_run_was_killed_is_there_again(
+    corpus: list[str], run: Path
+) -> None:
+    for path in RunDir(run).checkpoint_folders():
+        workshop = path.with_name(f".{path.name}.seqtool")
+        (workshop / "new").mkdir(parents=True)
+        path.rename(workshop / "old")
+    done = run_to_end(train_command(corpus, run, train_steps=37))
+    assert "continuing at step 36" in done.stderr
+    assert not list((run / "checkpoints").glob(".*"))
+
+
 def test_an_end_that_was_cut_short_is_done_again(corpus: list[str], run: Path) -> None:
     manifest = RunDir(run).read_manifest()
     assert manifest.training is not None

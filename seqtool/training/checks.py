@@ -11,12 +11,13 @@ from seqtool.training.settling import TrainRequest
 
 
 def check_request(request: TrainRequest) -> None:
-    """Raise for what cannot be read, written or continued; make the folder of the run."""
+    """Raise for what cannot be read, written or continued; make the folder of the run, or put it right after a kill."""
     if request.start_from:
         RunDir(request.start_from).require_model()
         if request.start_from.resolve() == request.out.resolve():
             raise SeqtoolError(f"{request.out}: --from and -o are the same folder; give -o another one")
     run = RunDir(request.out)
+    run.restore()
     if run.weights.exists() and not run.checkpoint_folders() and not request.fresh:
         raise SeqtoolError(
             f"{run.path}: holds a model, and no checkpoint to continue from; "

@@ -43,7 +43,7 @@ def train(request: TrainRequest) -> bool:
     try:
         busy = f"{run.path}: another training is at work in this folder; wait for it or give another -o"
         # A worker group that torchrun restarts may still be ending.
-        with locked(run.path / ".lock", busy, patience=5) if workers.is_first else contextlib.nullcontext():
+        with locked(run.lock, busy, patience=5) if workers.is_first else contextlib.nullcontext():
             return _train(request, run, workers, progress)
     except OSError as error:
         if is_disk_full(error):
@@ -59,7 +59,6 @@ def train(request: TrainRequest) -> bool:
 
 def _train(request: TrainRequest, run: RunDir, workers: Workers, progress: Progress) -> bool:
     if workers.is_first:
-        run.restore()
         if request.starts_over:
             run.remove()
         prepare_data(request, run, workers.device.type, progress)

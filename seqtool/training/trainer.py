@@ -108,7 +108,7 @@ class Trainer:
     def _open_logs(self) -> None:
         history = self.log.keep_up_to(self.state.step)
         if self.config.train.tensorboard:
-            self._tensorboard = TensorboardLog(self.run.path / "tensorboard", self.state.step)
+            self._tensorboard = TensorboardLog(self.run.tensorboard, self.state.step)
         self.progress.start(history, self._total_steps())
 
     def _do_step(self, batch: Batch) -> None:
@@ -151,7 +151,7 @@ class Trainer:
         if not self._results:
             return
         window = self.state.window
-        figures = torch.stack([result for _, result in self._results]).double().cpu().tolist()
+        figures = torch.stack([result for _, result in self._results]).cpu().tolist()
         for (tokens, _), (loss, nll, norm, good) in zip(self._results, figures, strict=True):
             window.steps += 1
             if good:

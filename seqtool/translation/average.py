@@ -69,7 +69,7 @@ def find_source(path: Path) -> Source:
     """Find the weights that a path means and the run directory around them."""
     if not path.exists():
         raise SeqtoolError(f"{path}: no such checkpoint; the newest are in the folder 'checkpoints' of a run directory")
-    weights = path / "model.safetensors" if path.is_dir() else path
+    weights = RunDir(path).weights if path.is_dir() else path
     if not weights.is_file():
         raise SeqtoolError(f"{path}: has no {weights.name}; name a checkpoint or a run directory")
     for folder in list(weights.absolute().parents)[:3]:  # a run directory, or a checkpoint two folders down in one

@@ -106,7 +106,7 @@ def read_card(run: RunDir, verify: bool = True) -> Card:
     finished = run.manifest.is_file() and training.finished is not False
     files = check_files(run, manifest.files, verify)
     damaged = {check.name for check in files if check.state != "whole"} if verify else set()
-    config = None if "config.toml" in damaged or not run.config.is_file() else load_config(run.config)
+    config = None if run.config.name in damaged or not run.config.is_file() else load_config(run.config)
     vocabulary = None if damaged & {run.tokenizer.name, run.target_tokenizer.name} else read_vocabulary(run)
     n_parameters = count_weights(run) or manifest.model.parameters
     if n_parameters is None and config and vocabulary:
