@@ -87,6 +87,20 @@ def test_fine_tuning_starts_from_a_model_and_keeps_its_shape_and_tokenizer(
     assert losses(tuned.path)[0][2] < losses(run.path)[0][2] - 0.5  # not from random weights
 
 
+def test_print_config_shows_what_a_run_takes_from_its_model_and_its_earlier_session(
+    trained: tuple[RunDir, str], corpus: list[str], tmp_path: Path
+) -> None:
+    run, _ = trained
+    printed = run_seqtool("train", *corpus, "--from", run.path, "--print-config").stdout.decode()
+    assert printed.startswith(f"# preset auto, with the model {run.path}\n")
+    assert f"[the model {run.path}]" in next(line for line in printed.splitlines() if line.startswith("d_model = 16"))
+    printed = run_seqtool("train", *corpus, "-o", run.path, "--preset", "tiny", "--print-config").stdout.decode()
+    assert "[an earlier session of this run]" in next(
+        line for line in printed.splitlines() if line.startswith("micro_tokens = 64")
+    )
+    assert not (tmp_path / "checkpoints").exists()
+
+
 def test_fine_tuning_with_another_shape_is_refused(
     trained: tuple[RunDir, str], corpus: list[str], tmp_path: Path
 ) -> None:
@@ -97,7 +111,7 @@ def test_fine_tuning_with_another_shape_is_refused(
     assert "32" in done.stderr
 
 
-def test_a_time_budget_settles_the_number_of_steps_and_records_it(corpus: list[str], tmp_path: Path) -> None:
+def test_a_time_budget_determines_the_number_of_steps_and_is_recorded(corpus: list[str], tmp_path: Path) -> None:
     run = tmp_path / "run"
     settings = {
         "train_steps": 3,  # the minutes count

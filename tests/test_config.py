@@ -1,20 +1,37 @@
 """Configuration: precedence, checks, and messages that name the culprit."""
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from seqtool.config import Config, config_to_toml, load_config, resolve_config
-from seqtool.config.auto import choose_settings
-from seqtool.config.resolve import PRESETS, SECTIONS
+from seqtool.config import (
+    Config,
+    ConfigRequest,
+    Fixed,
+    RunFacts,
+    TrainConfig,
+    config_to_toml,
+    load_config,
+    resolve_config,
+)
+from seqtool.config.configuration import SECTIONS
+from seqtool.config.reading import PRESETS
 from seqtool.errors import SeqtoolError
+
+
+def resolve(preset: str = "auto", file: Path | None = None, overrides: Sequence[str] = (), **facts: Any) -> Config:
+    """Return the configuration that a request means, given some facts."""
+    request = ConfigRequest(preset=preset, file=file, overrides=tuple(overrides))
+    return resolve_config(request, RunFacts(**facts)).config
 
 
 def test_a_later_layer_wins_over_an_earlier_one(tmp_path: Path) -> None:
     file = tmp_path / "run.toml"
     file.write_text("[model]\nd_model = 64\nd_ff = 96\n")
-    config = resolve_config("tiny", file, ["model.d_ff=128"])
+    config = resolve("tiny", file, ["model.d_ff=128"])
     assert config.model.d_ff == 128  # --set
     assert config.model.d_model == 64  # the file
     assert config.model.encoder_layers == 3  # the preset
@@ -23,15 +40,15 @@ def test_a_later_layer_wins_over_an_earlier_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_is_a_valid_configuration(preset: str) -> None:
-    assert isinstance(resolve_config(preset), Config)
+    assert isinstance(resolve(preset), Config)
 
 
 def test_a_printed_configuration_reads_back_as_itself(tmp_path: Path) -> None:
-    config = resolve_config("small", None, ['tokenizer.user_symbols=["<de>", "a\\"b"]', "train.batch_tokens=auto"])
+    config = resolve("small", None, ['tokenizer.user_symbols=["<de>", "a\\"b"]', "train.batch_tokens=auto"])
     file = tmp_path / "config.toml"
     file.write_text(config_to_toml(config), encoding="utf-8")
     assert load_config(file) == config
-    assert resolve_config("big", file) == config
+    assert resolve("big", file) == config
 
 
 @pytest.mark.parametrize(
@@ -58,7 +75,7 @@ def test_a_printed_configuration_reads_back_as_itself(tmp_path: Path) -> None:
 )
 def test_a_mistake_is_named_with_its_place_and_the_nearest_valid_one(override: str, message: str) -> None:
     with pytest.raises(SeqtoolError) as caught:
-        resolve_config("tiny", None, [override])
+        resolve("tiny", None, [override])
     assert message in str(caught.value)
 
 
@@ -66,33 +83,35 @@ def test_a_mistake_in_a_file_names_the_file(tmp_path: Path) -> None:
     file = tmp_path / "run.toml"
     file.write_text("[train]\nwarmpu = 3\n")
     with pytest.raises(SeqtoolError, match=r"run\.toml: \[train\] has no key 'warmpu'; did you mean 'warmup'\?"):
-        resolve_config("tiny", file)
+        resolve("tiny", file)
     file.write_text("[train\n")
     with pytest.raises(SeqtoolError, match=r"run\.toml: not valid TOML"):
-        resolve_config("tiny", file)
+        resolve("tiny", file)
     file.write_text("train = 3\n")
     with pytest.raises(SeqtoolError, match=r"run\.toml: \[train\] must be a section"):
-        resolve_config("tiny", file)
+        resolve("tiny", file)
 
 
 def test_a_whole_number_serves_where_a_number_is_wanted() -> None:
-    assert resolve_config("tiny", None, ["train.minutes=3"]).train.minutes == 3.0
+    assert resolve("tiny", None, ["train.minutes=3"]).train.minutes == 3.0
 
 
 def test_auto_grows_with_the_corpus_and_tells_why() -> None:
     sizes = [1_000, 29_000, 500_000, 50_000_000]
-    configs = [resolve_config("auto", pairs=pairs) for pairs in sizes]
+    configs = [resolve("auto", pairs=pairs) for pairs in sizes]
     assert [config.model.d_model for config in configs] == [128, 128, 256, 512]
     assert [config.tokenizer.vocab_size for config in configs] == [2_000, 6_000, 16_000, 32_000]
     assert [config.model.dropout for config in configs] == [0.3, 0.3, 0.2, 0.1]
     assert all(config.train.schedule == "cosine" for config in configs)  # it ends with the steps, or the minutes
-    assert "29,000 pairs" in choose_settings(29_000, "cpu").reason
+    resolved = resolve_config(facts=RunFacts(pairs=29_000))
+    assert resolved.preset.startswith("preset auto, for 29,000 pairs on cpu: small corpus")
+    assert resolved.origin("model.d_model") == "preset auto"
 
 
 def test_a_file_wins_over_what_auto_picks(tmp_path: Path) -> None:
     file = tmp_path / "run.toml"
     file.write_text("[model]\nd_model = 48\nn_heads = 2\n")
-    assert resolve_config("auto", file, pairs=29_000).model.d_model == 48
+    assert resolve("auto", file, pairs=29_000).model.d_model == 48
 
 
 TWO_VOCABULARIES = ["tokenizer.joint=false", "model.share_embeddings=false"]
@@ -112,13 +131,78 @@ TWO_VOCABULARIES = ["tokenizer.joint=false", "model.share_embeddings=false"]
 def test_auto_gives_way_to_what_goes_against_it(
     overrides: list[str], both_ways: float, word_dropout_after: int
 ) -> None:
-    train = resolve_config("auto", None, overrides, pairs=2_000).train
+    train = resolve("auto", None, overrides, pairs=2_000).train
     assert (train.both_ways, train.word_dropout_after) == (both_ways, word_dropout_after)
+
+
+def test_each_setting_tells_where_it_came_from(tmp_path: Path) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text("[train]\nlr = 0.1\nwarmup = 7\n")
+    flags, overrides = ("train.seed=3", "train.steps=9"), ("train.seed=4", "train.warmup=8")
+    resolved = resolve_config(ConfigRequest(preset="tiny", file=file, flags=flags, overrides=overrides))
+    names = ("beta1", "batch_tokens", "lr", "warmup", "seed", "steps")
+    assert [resolved.origin(f"train.{name}") for name in names] == [
+        "the default", "preset tiny", str(file), "--set", "--set", "--steps"
+    ]  # fmt: skip
+    assert resolved.config.train.seed == 4
+
+
+PARENT = Fixed(
+    origin="the model runs/de",
+    values={"model": {"kind": "transformer", "d_model": 32}, "tokenizer": {"vocab_size": 700}},
+    owner="runs/de: its model",
+    way_out="train from the start without --from",
+)
+
+
+def test_a_model_to_start_from_wins_over_the_preset_and_agrees_with_what_is_asked_for() -> None:
+    resolved = resolve_config(ConfigRequest(overrides=("model.d_model=32",)), RunFacts(pairs=2_000, parent=PARENT))
+    assert resolved.config.model.d_model == 32
+    assert resolved.config.tokenizer.vocab_size == 700
+    assert resolved.config.train.both_ways == 0  # auto has it, and the model would unlearn what it can
+    assert resolved.origin("tokenizer.vocab_size") == "the model runs/de"
+    assert resolved.preset == "preset auto, with the model runs/de"
+
+
+def test_a_setting_that_a_model_to_start_from_does_not_have_is_refused() -> None:
+    with pytest.raises(SeqtoolError) as caught:
+        resolve("tiny", None, ["model.d_model=64"], parent=PARENT)
+    assert str(caught.value) == (
+        "runs/de: its model has model.d_model = 32, but --set asks for 64; "
+        "leave that setting out, or train from the start without --from"
+    )
+
+
+def test_two_given_vocabularies_take_training_both_ways_back() -> None:
+    values = {"tokenizer": {"vocab_size": 700, "joint": False}}
+    given = Fixed(origin="the given tokenizer", values=values, owner="run: its tokenizer", way_out="use --fresh")
+    config = resolve("auto", None, ["model.share_embeddings=false"], pairs=2_000, tokenizers=given)
+    assert (config.train.both_ways, config.tokenizer.joint) == (0, False)
+    overrides = ["model.share_embeddings=false", "train.both_ways=0.1"]
+    with pytest.raises(SeqtoolError, match="'both_ways' needs one vocabulary"):
+        resolve("auto", None, overrides, pairs=2_000, tokenizers=given)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "batch_tokens", "micro_tokens"),
+    [
+        (["train.batch_tokens=auto"], 2048, 1024),  # what it was fitted to
+        (["train.batch_tokens=auto", "train.micro_tokens=64"], 2048, 1024),
+        (["train.batch_tokens=512"], 512, 1024),  # so many fit this device
+        (["train.batch_tokens=512", "train.micro_tokens=64"], 512, 64),
+    ],
+)
+def test_what_an_earlier_session_fitted_to_the_memory_stays(
+    overrides: list[str], batch_tokens: int, micro_tokens: int
+) -> None:
+    earlier = Config(train=TrainConfig(batch_tokens=2048, micro_tokens=1024))
+    train = resolve("tiny", None, overrides, earlier=earlier).train
+    assert (train.batch_tokens, train.micro_tokens) == (batch_tokens, micro_tokens)
 
 
 def test_two_vocabularies_cannot_be_trained_both_ways() -> None:
     with pytest.raises(SeqtoolError, match="'both_ways' needs one vocabulary"):
-        resolve_config("auto", None, [*TWO_VOCABULARIES, "train.both_ways=0.1"], pairs=2_000)
+        resolve("auto", None, [*TWO_VOCABULARIES, "train.both_ways=0.1"], pairs=2_000)
 
 
 def test_every_setting_has_a_help_text() -> None:

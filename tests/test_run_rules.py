@@ -40,21 +40,26 @@ def test_a_batch_size_fitted_to_the_memory_is_kept_by_the_same_command(tmp_path:
     command = train_command(corpus, tmp_path / "run", train_batch_tokens="auto", train_steps=4, train_save_every=2)
     first = run_to_end(command)
     assert "fits the memory" in first.stderr
-    settled = load_config(tmp_path / "run" / "config.toml").train
-    assert isinstance(settled.batch_tokens, int)
+    fitted = load_config(tmp_path / "run" / "config.toml").train
+    assert isinstance(fitted.batch_tokens, int)
     again = run_to_end(command)
     assert "this run is finished" in again.stderr
-    assert load_config(tmp_path / "run" / "config.toml").train == settled
+    assert load_config(tmp_path / "run" / "config.toml").train == fitted
+
+
+def reason_to_stop(state: RunState, config: TrainConfig) -> str | None:
+    """Return why a run in this state ends that is continued with these settings."""
+    return state.reason_to_stop(state.resolve_steps(config))
 
 
 def test_more_minutes_continue_a_run_that_used_up_its_minutes() -> None:
     state = RunState(step=100, seconds=600.0, planned_steps=100, planned_minutes=10.0)
-    assert "fit in 10 minutes" in (state.reason_to_stop(TrainConfig(minutes=10.0)) or "")
+    assert "fit in 10 minutes" in (reason_to_stop(state, TrainConfig(minutes=10.0)) or "")
     longer = TrainConfig(minutes=20.0)
-    assert state.reason_to_stop(longer) is None
+    assert reason_to_stop(state, longer) is None
     state.plan_steps(longer)
-    assert 190 < state.fit(longer).steps <= 200
-    assert state.reason_to_stop(TrainConfig(steps=5000)) is None  # without --minutes the plan is void
+    assert 190 < state.resolve_steps(longer).steps <= 200
+    assert reason_to_stop(state, TrainConfig(steps=5000)) is None  # without --minutes the plan is void
 
 
 def test_fewer_minutes_are_planned_right_after_a_slow_start() -> None:
@@ -70,10 +75,10 @@ def plan(steps: Iterable[float], minutes: float, **settings: Any) -> tuple[RunSt
     config, state = TrainConfig(minutes=minutes, **settings), RunState()
     for seconds in steps:
         state.step, state.seconds = state.step + 1, state.seconds + seconds
-        assert state.reason_to_stop(config) is None
+        assert reason_to_stop(state, config) is None
         state.plan_steps(config)
         if state.is_planned(config):
-            return state, state.fit(config)
+            return state, state.resolve_steps(config)
     raise AssertionError("the steps ended before they were planned")
 
 
@@ -96,7 +101,9 @@ def test_the_schedule_ends_with_the_time_even_if_that_is_short() -> None:
     rates = [learning_rate(step, fitted, 128) for step in range(1, fitted.steps + 1)]
     assert max(rates) == 1.0
     assert rates[-1] == pytest.approx(0.0, abs=1e-9)
-    assert learning_rate(500, RunState().fit(TrainConfig(minutes=9, warmup=300, schedule="cosine")), 128) == 7e-4
+    assert (
+        learning_rate(500, RunState().resolve_steps(TrainConfig(minutes=9, warmup=300, schedule="cosine")), 128) == 7e-4
+    )
 
 
 def test_other_minutes_are_planned_before_the_next_step(tmp_path: Path, corpus: list[str]) -> None:
@@ -281,7 +288,7 @@ def test_a_setting_that_was_given_is_not_silently_left_to_auto(corpus: list[str]
     (run / "config.toml").write_text(text.replace('precision = "auto"', 'precision = "float32"'), encoding="utf-8")
     done = run_command(train_command(corpus, run), capture_output=True, text=True)
     assert done.returncode == 1
-    assert "train.precision was 'float32' and is now 'auto'" in done.stderr
+    assert "train.precision was 'float32' and is now 'auto' (the default)" in done.stderr
 
 
 def test_a_copy_of_a_checkpoint_beside_the_others_does_no_harm(corpus: list[str], run: Path) -> None:
@@ -323,7 +330,7 @@ def test_training_goes_on_with_the_tokenizer_that_preparation_was_given(tmp_path
     done = run_seqtool("prepare", *corpus, "-o", run, "--tokenizer", model, "--preset", "tiny")
     assert done.returncode == 0, done.stderr
     wrong = run_command(train_command(corpus, run, train_steps=2), capture_output=True, text=True)
-    assert "was prepared with a given tokenizer, which has vocab_size = 450" in wrong.stderr
+    assert "was prepared with a given tokenizer, which has tokenizer.vocab_size = 450" in wrong.stderr
     run_to_end(train_command(corpus, run, train_steps=2, tokenizer_vocab_size=450))
     assert (run / "tokenizer.model").read_bytes() == model.read_bytes()
     assert load_config(run / "config.toml").tokenizer.vocab_size == 450

@@ -49,7 +49,7 @@ def test_without_warmup_the_first_step_has_the_full_rate() -> None:
 
 def turned_steps(state: RunState, config: TrainConfig, until: int = 100, epoch_steps: int = 1000) -> list[int]:
     """Take the steps up to the last one, and return which of them translate back."""
-    turned = []
+    turned, config = [], state.resolve_steps(config)
     for step in range(state.step + 1, min(until, config.steps) + 1):
         if state.choose_direction((step - 1) // epoch_steps, config):
             turned.append(step)

@@ -9,7 +9,7 @@ from typing import Annotated, BinaryIO
 import typer
 
 from seqtool.cli.options import AgainstOption, ConfigOption, JsonOption, SetOption
-from seqtool.config import resolve_config
+from seqtool.config import ConfigRequest, resolve_config
 from seqtool.errors import SeqtoolError
 
 CheckedCorpus = Annotated[
@@ -48,7 +48,7 @@ def check(
 
     Example: [bold]seqtool check train.en train.de --against test.en --against test.de[/bold]
     """
-    settings = resolve_config(file=config, overrides=set_ or ()).clean
+    settings = resolve_config(ConfigRequest(file=config, overrides=tuple(set_ or ()))).config.clean
     from seqtool.corpus.checking.checker import check_corpus
     from seqtool.corpus.reading.corpus import parse_against, parse_corpus
 

@@ -16,7 +16,7 @@ from seqtool.cli.options import (
     SetOption,
     ValidOption,
 )
-from seqtool.config import resolve_config
+from seqtool.config import ConfigRequest, resolve_config
 from seqtool.durations import format_seconds
 from seqtool.errors import SeqtoolError
 
@@ -59,38 +59,32 @@ def prepare(
 
     Example: [bold]seqtool prepare train.en train.de -o run[/bold]
     """
-    overrides = [*(set_ or []), *([f"train.seed={seed}"] if seed is not None else [])]
-    resolve_config(preset, config, overrides)  # a bad value fails here, before anything is read
+    flags = (f"train.seed={seed}",) if seed is not None else ()
+    asked = ConfigRequest(preset=preset, file=config, flags=flags, overrides=tuple(set_ or ()))
+    resolve_config(asked)  # a bad value fails here, before anything is read
     if not corpus and not more:
         raise SeqtoolError("which corpus? Give one file with pairs, or two aligned files, source then target")
     if out is None:
         raise SeqtoolError("where should the prepared corpus go? Name a folder with -o DIR")
 
     from seqtool.corpus.preparing.prepared import PrepareRequest
-    from seqtool.corpus.preparing.run_corpus import count_known_pairs, load_tokenizers, prepare_run
+    from seqtool.corpus.preparing.run_corpus import prepare_run
     from seqtool.corpus.reading.corpus import parse_against, parse_corpus, parse_corpus_option
     from seqtool.run_directory import RunDir
+    from seqtool.training.resolution import resolve_preparation
 
-    corpora = [*([parse_corpus(corpus)] if corpus else []), *map(parse_corpus_option, more or [])]
+    corpora = (*([parse_corpus(corpus)] if corpus else []), *map(parse_corpus_option, more or []))
+    held_apart = parse_corpus(valid) if valid else None, tuple(parse_against(against or ()))
     run = RunDir(out)
-    pairs = count_known_pairs(run, corpora)
-    settings = resolve_config(preset, config, overrides, pairs=pairs)
-    request = PrepareRequest(
-        corpora=tuple(corpora),
-        against=(*([parse_corpus(valid)] if valid else []), *parse_against(against or ())),
-        hold_out=not valid,
-        clean=settings.clean,
-        data=settings.data,
-        seed=settings.train.seed,
-    )
+    settings = resolve_preparation(asked, run, corpora, tokenizer)
     display = ProgressLine()
     try:
         _, notes = prepare_run(
             run,
-            request,
-            settings.tokenizer,
-            tokenizers=load_tokenizers(tokenizer) if tokenizer else None,
-            pairs=pairs,
+            PrepareRequest.of(settings.config, corpora, *held_apart),
+            settings.config.tokenizer,
+            tokenizers=settings.tokenizers,
+            pairs=settings.pairs,
             report=display.report,
             dropped=dropped,
         )

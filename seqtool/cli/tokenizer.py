@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seqtool.cli.options import ConfigOption, SetOption
-from seqtool.config import resolve_config
+from seqtool.config import ConfigRequest, resolve_config
 from seqtool.errors import SeqtoolError
 
 if TYPE_CHECKING:
@@ -52,8 +52,9 @@ def train(
 
     Example: [bold]seqtool tokenizer train train.en train.de --vocab-size 8000 -o t.model[/bold]
     """
-    overrides = [*(set_ or []), *([f"tokenizer.vocab_size={vocab_size}"] if vocab_size is not None else [])]
-    settings = resolve_config("small", config, overrides).tokenizer
+    flags = (f"tokenizer.vocab_size={vocab_size}",) if vocab_size is not None else ()
+    asked = ConfigRequest(preset="small", file=config, flags=flags, overrides=tuple(set_ or ()))
+    settings = resolve_config(asked).config.tokenizer
     from seqtool.corpus.reading.blocks import read_all_lines
     from seqtool.corpus.tokenizer.registry import load_tokenizer, train_tokenizer
     from seqtool.files import make_folder

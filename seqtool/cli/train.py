@@ -1,7 +1,7 @@
 """seqtool train: the whole pipeline from a corpus to a model."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,9 +14,14 @@ from seqtool.cli.options import (
     SetOption,
     ValidOption,
 )
-from seqtool.config import config_to_toml, resolve_config
+from seqtool.config import ConfigRequest, config_to_toml, resolve_config
+from seqtool.demo import demo_folder
 from seqtool.errors import SeqtoolError
-from seqtool.process import rank
+from seqtool.process import choose_device, rank
+from seqtool.run_directory import RunDir
+
+if TYPE_CHECKING:
+    from seqtool.training.request import TrainRequest
 
 
 def train(
@@ -54,57 +59,53 @@ def train(
     given = {"seed": seed, "device": device, "steps": steps, "minutes": minutes}
     flags = [f"train.{name}={value}" for name, value in given.items() if value is not None]
     flags += ["train.compile=true"] if compile_ else []
-    overrides = set_ or []
     is_demo = not corpus and not more
-    uses_demo_settings = is_demo and config is None and preset == "auto"
-    if uses_demo_settings:
-        from seqtool.demo import demo_folder
-
+    has_demo_settings = is_demo and config is None and preset == "auto"
+    if has_demo_settings:
         preset, config = "tiny", demo_folder() / "demo.toml"
-    settings = resolve_config(preset, config, overrides, flags)  # a bad value fails here, before torch is loaded
+    asked = ConfigRequest(preset=preset, file=config, flags=tuple(flags), overrides=tuple(set_ or ()))
+    resolve_config(asked)  # a bad value fails here, before torch is loaded
     if out is None and not is_demo and not print_config:
         raise SeqtoolError("where should the model go? Name a folder with -o DIR")
 
-    from seqtool.corpus.reading.blocks import count_pairs
     from seqtool.corpus.reading.corpus import parse_against, parse_corpus, parse_corpus_option
+    from seqtool.training.checks import check_request
+    from seqtool.training.request import TrainRequest
 
     if is_demo:
-        from seqtool.demo import demo_folder
-
         folder = demo_folder()
-        corpora = [parse_corpus([folder / "train.en", folder / "train.de"])]
-        valid = valid or [folder / "valid.en", folder / "valid.de"]
-    else:
-        corpora = [parse_corpus(corpus)] if corpus else []
-        corpora += [parse_corpus_option(text) for text in more or []]
-    if print_config:
-        if uses_demo_settings:
-            print("# the settings of the demo; name a corpus to see those that auto chooses for it\n")
-        elif preset == "auto":
-            pairs = sum(map(count_pairs, corpora))
-            print(f"# preset auto, for {pairs:,} pairs\n")
-            settings = resolve_config(preset, config, overrides, flags, pairs=pairs)
-        print(config_to_toml(settings), end="")
-        return
-
-    from seqtool.training.checks import check_request
-    from seqtool.training.settling import TrainRequest
-
+        corpus, valid = [folder / "train.en", folder / "train.de"], valid or [folder / "valid.en", folder / "valid.de"]
     request = TrainRequest(
-        corpora=tuple(corpora),
+        corpora=(*([parse_corpus(corpus)] if corpus else []), *map(parse_corpus_option, more or [])),
         valid=parse_corpus(valid) if valid else None,
         against=tuple(parse_against(against or ())),
         out=out or Path("checkpoints/demo"),
-        preset=preset,
-        config_file=config,
-        overrides=tuple(overrides),
-        flags=tuple(flags),
+        settings=asked,
         start_from=start_from,
-        fresh=fresh,
+        fresh=fresh or (out is None and not is_demo),
     )
+    if print_config:
+        if has_demo_settings:
+            print("# the settings of the demo; name a corpus to see those that auto chooses for it\n")
+        print_settings(request)
+        return
     if rank() == 0:
         check_request(request)
     from seqtool.training.pipeline import train as run  # torch is loaded here
 
     if not run(request):
         raise typer.Exit(130)
+
+
+def print_settings(request: "TrainRequest") -> None:
+    """Print the settings that a training would use here and now, and where each came from."""
+    from seqtool.training.resolution import resolve_machine, resolve_training
+
+    device = choose_device(resolve_config(request.settings).config.train.device).type
+    resolved = resolve_training(request, RunDir(request.out), device).resolved
+    here = resolve_machine(resolved.config, device).remarks(resolved.config)
+    names = {*resolved.origins, *here}
+    remarks = {name: "; ".join(filter(None, (resolved.origins.get(name), here.get(name)))) for name in names}
+    if resolved.preset:
+        print(f"# {resolved.preset}\n")
+    print(config_to_toml(resolved.config, remarks), end="")

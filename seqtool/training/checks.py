@@ -7,7 +7,7 @@ from seqtool.errors import SeqtoolError
 from seqtool.files import make_folder
 from seqtool.run_directory import RunDir
 from seqtool.training.data import read_valid
-from seqtool.training.settling import TrainRequest
+from seqtool.training.request import TrainRequest
 
 
 def check_request(request: TrainRequest) -> None:

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import torch
 
-from seqtool.config import Config
+from seqtool.config import Config, config_to_toml, describe_config, resolve_config
+from seqtool.config.resolve import with_batch
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.durations import format_seconds
 from seqtool.errors import SeqtoolError
@@ -13,7 +14,6 @@ from seqtool.files import locked, make_folder
 from seqtool.model.interface import TranslationModel
 from seqtool.model.kinds import build_model
 from seqtool.model.loading import put_weights, read_weights
-from seqtool.process import threads_per_process
 from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import is_disk_full
 from seqtool.training.data import TrainingData, open_data, prepare_data
@@ -29,7 +29,12 @@ from seqtool.training.finishing import (
 from seqtool.training.fitting import fit_batch_tokens
 from seqtool.training.interruption import Interruption
 from seqtool.training.progress import Progress
-from seqtool.training.settling import TrainRequest, choose_precision, write_config
+from seqtool.training.request import TrainRequest
+from seqtool.training.resolution import (
+    check_unchanged,
+    resolve_machine,
+    resolve_training,
+)
 from seqtool.training.trainer import Trainer
 from seqtool.training.validation import Validator
 
@@ -37,7 +42,7 @@ from seqtool.training.validation import Validator
 def train(request: TrainRequest) -> bool:
     """Run the pipeline for a request that was checked; return whether it came to its end (False: interrupted, all
     saved)."""
-    workers = join_workers(request.resolve(None, "cpu").train)
+    workers = join_workers(resolve_config(request.settings).config.train)
     progress = Progress(quiet=not workers.is_first)
     run = RunDir(make_folder(request.out))
     try:
@@ -58,14 +63,10 @@ def train(request: TrainRequest) -> bool:
 
 
 def _train(request: TrainRequest, run: RunDir, workers: Workers, progress: Progress) -> bool:
-    if workers.is_first:
-        if request.starts_over:
-            run.remove()
-        prepare_data(request, run, workers.device.type, progress)
-    workers.wait_for_all()
+    config = workers.share(prepare(request, run, workers, progress) if workers.is_first else None)
     with Interruption() as interruption:
-        data = open_data(request, run)
-        trainer, validator = build_trainer(request, run, data, workers, progress)
+        data = open_data(request, run, config)
+        trainer, validator = build_trainer(request, run, config, data, workers, progress)
         reason = trainer.train(interruption)
         if workers.is_first:
             if reason is None:
@@ -76,15 +77,26 @@ def _train(request: TrainRequest, run: RunDir, workers: Workers, progress: Progr
         return reason is not None
 
 
+def prepare(request: TrainRequest, run: RunDir, workers: Workers, progress: Progress) -> Config:
+    """Resolve the configuration, prepare the corpus with it and write it down; all that follows goes by it."""
+    if request.starts_over:
+        run.remove()
+    settings = resolve_training(request, run, workers.device.type)
+    check_unchanged(run, settings.resolved)
+    if settings.resolved.preset:
+        progress.say(f"{settings.resolved.preset}: {describe_config(settings.config)}")
+    prepare_data(request, run, settings, progress)
+    run.write_config(config_to_toml(settings.config))
+    return settings.config
+
+
 def build_trainer(
-    request: TrainRequest, run: RunDir, data: TrainingData, workers: Workers, progress: Progress
+    request: TrainRequest, run: RunDir, config: Config, data: TrainingData, workers: Workers, progress: Progress
 ) -> tuple[Trainer, Validator | None]:
     """Make the model and its trainer, at the newest checkpoint or at the start."""
-    config = data.config
-    threads = config.train.threads or threads_per_process()
-    torch.set_num_threads(threads)
+    machine = resolve_machine(config, workers.device.type)
+    torch.set_num_threads(machine.threads)
     torch.set_float32_matmul_precision("high" if workers.device.type == "cuda" else "highest")
-    precision = choose_precision(config.train.precision, workers.device.type)
     torch.manual_seed(config.train.seed)
     model = build_model(config.model, data.tokenizers.vocabularies)
     if request.start_from:
@@ -92,11 +104,11 @@ def build_trainer(
             put_weights(model, read_weights(RunDir(request.start_from).weights), request.start_from)
     model.to(workers.device)
     if config.train.batch_tokens == "auto":
-        config = settle_batch_tokens(config, run, model, data.tokenizers, workers, progress)
-    validator = Validator(data.valid, data.tokenizers, config, workers.device) if workers.is_first else None
-    trainer = Trainer(
-        config, run, model, data.corpus, validator, workers, progress, precision, threads, data.bpe_dropout
-    )
+        config = fit_batch(config, run, model, data.tokenizers, workers, progress)
+    validator = None
+    if workers.is_first:
+        validator = Validator(data.valid, data.tokenizers, config, workers.device, machine.decode_threads)
+    trainer = Trainer(config, run, model, data.corpus, validator, workers, progress, machine, data.bpe_dropout)
     checkpoint = trainer.resume()
     if checkpoint is not None:
         if checkpoint.state.get("data") != data.corpus.fingerprint:
@@ -108,7 +120,7 @@ def build_trainer(
     return trainer, validator
 
 
-def settle_batch_tokens(
+def fit_batch(
     config: Config,
     run: RunDir,
     model: TranslationModel,
@@ -120,9 +132,9 @@ def settle_batch_tokens(
     tokens = fit_batch_tokens(model, config, tokenizers.source.vocab_size, workers.device) if workers.is_first else 0
     tokens = workers.share(tokens)
     progress.say(f"train.batch_tokens = {tokens:,} fits the memory")
-    config = replace(config, train=replace(config.train, batch_tokens=tokens * workers.size, micro_tokens=tokens))
+    config = replace(config, train=with_batch(config.train, tokens, workers.size))
     if workers.is_first:
-        write_config(run, config)
+        run.write_config(config_to_toml(config))
     return config
 
 

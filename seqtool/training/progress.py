@@ -75,7 +75,7 @@ class Progress:
             self._signed = True
 
     def start(self, history: list[dict[str, Any]], total_steps: int) -> None:
-        """Begin the live display, where there is a terminal; 0 steps mean that their number is not settled."""
+        """Begin the live display, where there is a terminal; 0 steps mean that their number is not planned yet."""
         self._total = total_steps
         for entry in history:
             self._remember(entry)

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seqtool.config import TrainConfig
+from seqtool.config.resolve import with_steps
 from seqtool.training.schedule import trains_both_ways
 
-# A run with a time budget measures its speed for this share of the time, and at least so many steps, before it settles
-# the number of steps; where steps are very slow, it waits for no more than the longer share.
+# A run with a time budget measures its speed for this share of the time, and at least so many steps, before it plans
+# the number of steps; if steps are very slow, it waits for no more than the longer share.
 CALIBRATION_SHARE = 0.05
 CALIBRATION_STEPS = 20
 LONGEST_CALIBRATION = 0.2
 STEPS_SHARE = 0.97  # of the remaining time is for the steps; the rest is for validation and checkpoints
-WARMUP_SHARE = 0.1  # the most of a run with a time budget that is warm-up
-NOT_PLANNED = 2**53  # the number of steps while it is not settled: none of them is the last
+NOT_PLANNED = 2**53  # the number of steps before it is planned: none of them is the last
 
 
 @dataclass
@@ -38,8 +38,8 @@ class RunState:
     index: int = 0  # of the next batch in its epoch
     seen_tokens: int = 0
     seconds: float = 0.0  # of training, validation included, over all sessions of the run
-    planned_steps: int = 0  # settled from a time budget; 0 before that and without one
-    planned_minutes: float = 0.0  # the budget it was settled for
+    planned_steps: int = 0  # those that fit a time budget; 0 before they are planned and without one
+    planned_minutes: float = 0.0  # the budget that they were planned for
     slow_steps: int = 0  # those at the start, while caches fill, which a plan leaves out
     slow_seconds: float = 0.0
     one_way: bool = False  # the share of the steps that translate back too is over, and a larger budget adds none
@@ -59,24 +59,23 @@ class RunState:
         kept = {key: value for key, value in values.items() if key in known}
         return cls(**{**kept, "window": Window(**values["window"])})
 
-    def fit(self, config: TrainConfig) -> TrainConfig:
-        """Return the configuration with the steps, and a warm-up, that fit the time budget where there is one."""
+    def resolve_steps(self, config: TrainConfig) -> TrainConfig:
+        """Return the settings that a run goes by from here on: with a time budget, for the steps that fit it."""
         if not config.minutes:
             return config
         if not self.is_planned(config):
             return replace(config, steps=NOT_PLANNED)
-        warmup = min(config.warmup, int(WARMUP_SHARE * self.planned_steps))
-        return replace(config, steps=max(1, self.planned_steps), warmup=warmup)
+        return with_steps(config, max(1, self.planned_steps))
 
     def is_planned(self, config: TrainConfig) -> bool:
-        """Tell whether the number of steps is settled for the present time budget."""
+        """Tell whether the number of steps is planned for the present time budget."""
         return bool(config.minutes) and self.planned_minutes == config.minutes
 
     def plan_steps(self, config: TrainConfig) -> None:
-        """Settle the number of steps from the time budget, once enough was measured.
+        """Plan the number of steps that fit the time budget, once enough was measured.
 
-        The number is part of the state from then on, so that the run can be resumed and repeated exactly. A budget
-        that was changed since is settled anew.
+        The number is part of the state from then on, so that the run can be resumed and repeated exactly. It is
+        planned again if the budget has changed since.
         """
         budget = config.minutes * 60
         if not self.slow_steps and 0.5 < self.seconds / (CALIBRATION_SHARE * budget) < 1:
@@ -94,12 +93,12 @@ class RunState:
     def choose_direction(self, epoch: int, config: TrainConfig) -> bool:
         """Return whether the next step learns to translate back, from the target to the source."""
         step = self.step + 1
-        self.one_way = self.one_way or not trains_both_ways(step, epoch, self.fit(config))
+        self.one_way = self.one_way or not trains_both_ways(step, epoch, config)
         return step % 2 == 0 and not self.one_way
 
     def reason_to_stop(self, config: TrainConfig) -> str | None:
         """Tell which budget is used up, if one is."""
-        if self.step >= self.fit(config).steps:
+        if self.step >= config.steps:
             if config.minutes:
                 return f"the {self.planned_steps:,} steps that fit in {config.minutes:g} minutes are done"
             return f"{config.steps:,} steps are done"

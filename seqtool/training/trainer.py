@@ -1,6 +1,7 @@
 """The training loop: policy only. What a step does, how a checkpoint is written and what is shown live elsewhere."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from seqtool.training.distributed import Workers
 from seqtool.training.interruption import Interruption
 from seqtool.training.optimizer import Updater, weights_by_name
 from seqtool.training.progress import MetricsLog, Progress
+from seqtool.training.resolution import Machine
 from seqtool.training.schedule import learning_rate, word_dropout
 from seqtool.training.state import CALIBRATION_STEPS, NOT_PLANNED, RunState, Window
 from seqtool.training.step import GradientMaker, LossOf, train_step
@@ -40,15 +42,16 @@ class Trainer:
         validator: Validator | None,
         workers: Workers,
         progress: Progress,
-        precision: str,
-        threads: int,
+        machine: Machine,
         dropout: BpeDropout | None = None,
     ) -> None:
         self.config, self.run, self.model, self.corpus = config, run, model, corpus
         self.validator, self.workers, self.progress, self.dropout = validator, workers, progress, dropout
         self.state = RunState()
-        self.updater = Updater(model, config.train, precision, workers)
-        self.gradient_maker = GradientMaker(LossOf(model, config.train), config.train, workers, precision, threads)
+        self.updater = Updater(model, config.train, machine.precision, workers)
+        self.gradient_maker = GradientMaker(
+            LossOf(model, config.train), config.train, workers, machine.precision, machine.threads
+        )
         self.checkpoints = Checkpoints(run, config.train.keep, config.train.save_every)
         self.log = MetricsLog(run.metrics)
         self._tensorboard: TensorboardLog | None = None
@@ -77,9 +80,11 @@ class Trainer:
 
     def train(self, interruption: Interruption) -> str | None:
         """Train until a budget is used up; return which, or None when interrupted. All is saved either way."""
-        train, state = self.config.train, self.state
+        state = self.state
+        self._resolve_steps()
+        train = self.config.train
         batch_tokens = train.batch_tokens
-        assert isinstance(batch_tokens, int), "'auto' is settled before training starts"
+        assert isinstance(batch_tokens, int), "'auto' is resolved before training starts"
         plan = BatchPlan(self.corpus.src_lengths, self.corpus.tgt_lengths, batch_tokens, train.seed, self.corpus.parts)
         start = (state.epoch, state.index)
         vocabularies = self.model.vocabularies
@@ -92,7 +97,7 @@ class Trainer:
         self.model.train()
         self._plan_steps()  # where a run goes on with other minutes
         try:
-            while (reason := state.reason_to_stop(train)) is None and not self._asked_to_stop(interruption):
+            while (reason := state.reason_to_stop(self.config.train)) is None and not self._asked_to_stop(interruption):
                 self._do_step(next(batches))
             self._save()
             self.checkpoints.wait()
@@ -114,7 +119,7 @@ class Trainer:
     def _do_step(self, batch: Batch) -> None:
         train, state = self.config.train, self.state
         step = state.step + 1
-        lr = learning_rate(step, state.fit(train), self.config.model.d_model)
+        lr = learning_rate(step, train, self.config.model.d_model)
         if state.choose_direction(batch.epoch, train):
             batch = batch.turned()
         self.model.set_word_dropout(word_dropout(batch.epoch, self.config))
@@ -206,12 +211,16 @@ class Trainer:
             self.progress.report(entry, total, left)
 
     def _total_steps(self) -> int:
-        """Return the steps of the whole run, 0 while they are not settled."""
-        steps = self.state.fit(self.config.train).steps
+        """Return the steps of the whole run, 0 before they are planned."""
+        steps = self.config.train.steps
         return 0 if steps == NOT_PLANNED else steps
 
+    def _resolve_steps(self) -> None:
+        """Make the configuration that of the present plan; it changes at the start of a session, and once planned."""
+        self.config = replace(self.config, train=self.state.resolve_steps(self.config.train))
+
     def _plan_steps(self) -> None:
-        """Settle how many steps fit the time budget once that is known, and save it at once, for a resume to know."""
+        """Plan how many steps fit the time budget once that is known, and save it at once, for a resume to know."""
         train, state = self.config.train, self.state
         if not train.minutes or state.is_planned(train):
             return
@@ -219,6 +228,7 @@ class Trainer:
             state.plan_steps(train)
         state.planned_steps, state.planned_minutes = self.workers.share((state.planned_steps, state.planned_minutes))
         if state.is_planned(train):
+            self._resolve_steps()
             text = f"{state.planned_steps:,} steps fit in {train.minutes:g} minutes"
             self._show({"kind": "note", "step": state.step, "text": text})
             self._saved_step = -1

@@ -15,7 +15,6 @@ from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.evaluation.scores.metrics import MetricScore, score_bleu_chrf
 from seqtool.model.kinds import build_model
 from seqtool.model.loading import weights_of
-from seqtool.process import threads_per_process
 from seqtool.training.loss import smoothed_cross_entropy
 from seqtool.translation.engines.torch_engine import TorchEngine
 from seqtool.translation.translator import Translator
@@ -44,8 +43,13 @@ class Validator:
     """Holds the validation pairs and a second model, so that any weights can be tried while training goes on."""
 
     def __init__(
-        self, pairs: Sequence[tuple[str, str]], tokenizers: TokenizerPair, config: Config, device: torch.device
-    ):
+        self,
+        pairs: Sequence[tuple[str, str]],
+        tokenizers: TokenizerPair,
+        config: Config,
+        device: torch.device,
+        threads: int,
+    ) -> None:
         self.pairs = list(pairs)
         self.config = config
         self.device = device
@@ -53,7 +57,6 @@ class Validator:
         self._special = tokenizers.special
         self.model.to(device).eval()
         self._weights = weights_of(self.model)
-        threads = config.decode.threads or config.train.threads or threads_per_process()
         engine = TorchEngine([self.model], device, batch_tokens=config.decode.batch_tokens, threads=threads)
         self._translator = Translator.with_config(config, tokenizers, engine)
         src = tokenizers.source.encode_batch([clean_text(pair[0]) for pair in pairs])

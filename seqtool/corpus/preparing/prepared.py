@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from seqtool.config.sections import CleanConfig, DataConfig
+from seqtool.config import CleanConfig, Config, DataConfig
 from seqtool.corpus.batches.planning import Part
 from seqtool.corpus.preparing.token_array import Ints, TokenArray, open_token_array
 from seqtool.corpus.reading.corpus import Corpus
@@ -27,7 +27,7 @@ HELD_OUT = "held_out.jsonl"
 
 @dataclass(frozen=True, kw_only=True)
 class PrepareRequest:
-    """What settles the content of a prepared corpus, beside the tokenizers."""
+    """What the content of a prepared corpus depends on, beside the tokenizers."""
 
     corpora: tuple[Corpus, ...]
     against: tuple[Corpus, ...] = ()  # validation and test sets: what is in them is not for training
@@ -35,6 +35,20 @@ class PrepareRequest:
     clean: CleanConfig
     data: DataConfig
     seed: int = 1
+
+    @classmethod
+    def of(
+        cls, config: Config, corpora: tuple[Corpus, ...], valid: Corpus | None, against: tuple[Corpus, ...]
+    ) -> "PrepareRequest":
+        """Return the request for a run; without a validation set, pairs are held out for one."""
+        return cls(
+            corpora=corpora,
+            against=(*([valid] if valid else []), *against),
+            hold_out=valid is None,
+            clean=config.clean,
+            data=config.data,
+            seed=config.train.seed,
+        )
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that matter for the content, for the manifest."""

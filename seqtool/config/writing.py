@@ -1,0 +1,48 @@
+"""Writes a configuration: as TOML that can be read again, and in one line for people."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from seqtool.config.configuration import Config
+
+
+def config_to_toml(config: Config, remarks: Mapping[str, str] | None = None) -> str:
+    """Write a configuration as TOML, with help texts and remarks as comments; it is itself a valid --config.
+
+    Remarks belong to settings by their names: {"model.d_model": "--set"}.
+    """
+    lines: list[str] = []
+    for section in dataclasses.fields(config):
+        part = getattr(config, section.name)
+        lines += [f"[{section.name}]"]
+        for field in dataclasses.fields(part):
+            value = f"{field.name} = {_toml_value(getattr(part, field.name))}"
+            remark = (remarks or {}).get(f"{section.name}.{field.name}")
+            lines.append(f"{value:<34} # {field.metadata['help']}" + (f" [{remark}]" if remark else ""))
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)
+
+
+def describe_config(config: Config) -> str:
+    """Return what makes one model differ from another, in a line."""
+    model, train = config.model, config.train
+    return (
+        f"{model.describe()}, vocabulary {config.tokenizer.vocab_size:,}, dropout {model.dropout:g}, "
+        f"label smoothing {train.label_smoothing:g}, {train.batch_tokens} tokens a batch, "
+        f"{train.optimizer} with learning rate {train.lr:g}"
+        + (f", the first {100 * train.both_ways:g} % of the steps both ways" if train.both_ways else "")
+        + (f", word dropout {model.word_dropout:g}" if model.word_dropout else "")
+        + (f" after {train.word_dropout_after} epochs" if model.word_dropout and train.word_dropout_after else "")
+    )

@@ -1,0 +1,178 @@
+"""Resolves the configuration of a run from what is in its folder, and what 'auto' stands for on this machine."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from seqtool.config import (
+    Config,
+    ConfigRequest,
+    Fixed,
+    Resolved,
+    RunFacts,
+    load_config,
+    resolve_config,
+)
+from seqtool.corpus.preparing.run_corpus import count_known_pairs, given_tokenizers, load_tokenizers
+from seqtool.corpus.reading.corpus import Corpus
+from seqtool.corpus.tokenizer.interface import TokenizerPair
+from seqtool.errors import SeqtoolError
+from seqtool.process import threads_per_process
+from seqtool.run_directory import RunDir
+from seqtool.training.request import TrainRequest
+
+# What may change from one session of a run to the next: budgets, and what has no influence on the weights.
+FREE = {
+    "train.steps",
+    "train.minutes",
+    "train.epochs",
+    "train.patience",
+    "train.keep",
+    "train.report_every",
+    "train.tensorboard",
+    "train.device",
+    "data.workers",
+    "train.max_bad_steps",
+    "decode.beam",
+    "decode.length_penalty",
+    "decode.coverage_penalty",
+    "decode.max_length_ratio",
+    "decode.batch_tokens",
+    "decode.threads",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """What a run is prepared with: its configuration, and what was found out to resolve it."""
+
+    resolved: Resolved
+    tokenizers: TokenizerPair | None = None  # given ones; without them, some are trained on the corpora
+    pairs: int | None = None  # in the corpora, if they had to be counted
+
+    @property
+    def config(self) -> Config:
+        return self.resolved.config
+
+
+def resolve_training(request: TrainRequest, run: RunDir, device: str) -> RunSettings:
+    """Return what `train` will use; a folder that it starts over in has no say."""
+    is_new = request.starts_over
+    parent, tokenizers, fixed = None, None, None
+    if request.start_from:
+        parent = describe_parent(request.start_from)
+        tokenizers = load_tokenizers(request.start_from)
+    elif not is_new and (tokenizers := given_tokenizers(run)):
+        owner = f"{run.path}: was prepared with a given tokenizer, which"
+        fixed = describe_tokenizers(tokenizers, owner, "start over with --fresh")
+    pairs = count_for(request.settings, run, request.corpora)
+    earlier = None if is_new else earlier_config(run)
+    facts = RunFacts(pairs=pairs, device=device, parent=parent, tokenizers=fixed, earlier=earlier)
+    return RunSettings(resolved=resolve_config(request.settings, facts), tokenizers=tokenizers, pairs=pairs)
+
+
+def resolve_preparation(
+    settings: ConfigRequest, run: RunDir, corpora: Iterable[Corpus], tokenizer: Path | None
+) -> RunSettings:
+    """Return what `prepare` will use: the same as training with these settings."""
+    tokenizers = load_tokenizers(tokenizer) if tokenizer else None
+    fixed = describe_tokenizers(tokenizers, f"{tokenizer}", "leave out --tokenizer") if tokenizers else None
+    pairs = count_for(settings, run, corpora)
+    resolved = resolve_config(settings, RunFacts(pairs=pairs, tokenizers=fixed))
+    return RunSettings(resolved=resolved, tokenizers=tokenizers, pairs=pairs)
+
+
+def count_for(settings: ConfigRequest, run: RunDir, corpora: Iterable[Corpus]) -> int | None:
+    """Return the pairs in the corpora if the preset goes by them."""
+    return count_known_pairs(run, tuple(corpora)) if settings.preset == "auto" else None
+
+
+def describe_parent(path: Path) -> Fixed:
+    """Return what a model fixes that training starts from: its shape and its tokenizer, but no rate of dropout."""
+    config = load_config(RunDir(path).require_model().config)
+    return Fixed(
+        origin=f"the model {path}",
+        values={
+            "model": {key: value for key, value in asdict(config.model).items() if "drop" not in key},
+            "tokenizer": {key: value for key, value in asdict(config.tokenizer).items() if "drop" not in key},
+        },
+        owner=f"{path}: its model",
+        way_out="train from the start without --from",
+    )
+
+
+def describe_tokenizers(tokenizers: TokenizerPair, owner: str, way_out: str) -> Fixed:
+    """Return what tokenizers fix that were made elsewhere."""
+    values = {"vocab_size": tokenizers.source.vocab_size, "joint": tokenizers.joint}
+    return Fixed(origin="the given tokenizer", values={"tokenizer": values}, owner=owner, way_out=way_out)
+
+
+def earlier_config(run: RunDir) -> Config | None:
+    """Return the configuration of a run that is under way."""
+    return load_config(run.config) if run.config.exists() and run.checkpoint_folders() else None
+
+
+def check_unchanged(run: RunDir, resolved: Resolved) -> None:
+    """Raise if a run that is under way was begun with other settings, naming them and what to do."""
+    earlier = earlier_config(run)
+    changed = [] if earlier is None else [c for c in changes(earlier, resolved.config) if c[0] not in FREE]
+    if changed:
+        listed = "; ".join(
+            f"{name} was {old!r} and is now {new!r} ({resolved.origin(name)})" for name, old, new in changed[:3]
+        )
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        raise SeqtoolError(
+            f"{run.path}: this run was begun with other settings: {listed}{more}. "
+            f"Give those again to continue it (--config {run.config} gives all of them), "
+            "-o for a new run, or --fresh to start over"
+        )
+
+
+def changes(before: Config, after: Config) -> Iterable[tuple[str, Any, Any]]:
+    """Yield (name, old, new) of every setting that differs; those that only one of two kinds of model has do not."""
+    new = after.settings()
+    for name, old in before.settings().items():
+        if name in new and old != new[name]:
+            yield name, old, new[name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What the settings 'auto' and 0 stand for on the machine at hand."""
+
+    device: str
+    precision: str
+    threads: int
+    decode_threads: int
+
+    def remarks(self, config: Config) -> dict[str, str]:
+        """Return a remark for each setting that leaves the choice to the machine."""
+        open_ = {
+            "train.device": (config.train.device == "auto", self.device),
+            "train.precision": (config.train.precision == "auto", self.precision),
+            "train.threads": (config.train.threads == 0, self.threads),
+            "decode.threads": (config.decode.threads == 0, self.decode_threads),
+        }
+        return {name: f"here {value}" for name, (is_open, value) in open_.items() if is_open}
+
+
+def resolve_machine(config: Config, device: str) -> Machine:
+    """Return what training, on this type of device, will use of the machine."""
+    return Machine(
+        device=device,
+        precision=choose_precision(config.train.precision, device),
+        threads=config.train.threads or threads_per_process(),
+        decode_threads=config.decode.threads or config.train.threads or threads_per_process(),
+    )
+
+
+def choose_precision(wanted: str, device: str) -> str:
+    """Return the arithmetic to use: half precision where the device is made for it, never on a CPU by default."""
+    import torch
+
+    if wanted != "auto":
+        return wanted
+    if device != "cuda":
+        return "float32"
+    return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
