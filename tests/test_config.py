@@ -22,9 +22,15 @@ from seqtool.config.reading import PRESETS
 from seqtool.errors import SeqtoolError
 
 
-def resolve(preset: str = "auto", file: Path | None = None, overrides: Sequence[str] = (), **facts: Any) -> Config:
+def resolve(
+    preset: str = "auto",
+    file: Path | None = None,
+    overrides: Sequence[str] = (),
+    parent: Fixed | None = None,
+    **facts: Any,
+) -> Config:
     """Return the configuration that a request means, given some facts."""
-    request = ConfigRequest(preset=preset, file=file, overrides=tuple(overrides))
+    request = ConfigRequest(preset=preset, file=file, overrides=tuple(overrides), parent=parent)
     return resolve_config(request, RunFacts(**facts)).config
 
 
@@ -149,14 +155,18 @@ def test_each_setting_tells_where_it_came_from(tmp_path: Path) -> None:
 
 PARENT = Fixed(
     origin="the model runs/de",
-    values={"model": {"kind": "transformer", "d_model": 32}, "tokenizer": {"vocab_size": 700}},
+    values={
+        "model": {"kind": "transformer", "d_model": 32},
+        "tokenizer": {"vocab_size": 700, "user_symbols": ("<de>",)},
+    },
     owner="runs/de: its model",
     way_out="train from the start without --from",
 )
 
 
 def test_a_model_to_start_from_wins_over_the_preset_and_agrees_with_what_is_asked_for() -> None:
-    resolved = resolve_config(ConfigRequest(overrides=("model.d_model=32",)), RunFacts(pairs=2_000, parent=PARENT))
+    request = ConfigRequest(overrides=("model.d_model=32", 'tokenizer.user_symbols=["<de>"]'), parent=PARENT)
+    resolved = resolve_config(request, RunFacts(pairs=2_000))
     assert resolved.config.model.d_model == 32
     assert resolved.config.tokenizer.vocab_size == 700
     assert resolved.config.train.both_ways == 0  # auto has it, and the model would unlearn what it can

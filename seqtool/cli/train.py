@@ -19,6 +19,7 @@ from seqtool.demo import demo_folder
 from seqtool.errors import SeqtoolError
 from seqtool.process import choose_device, rank
 from seqtool.run_directory import RunDir
+from seqtool.training.parent import describe_parent
 
 if TYPE_CHECKING:
     from seqtool.training.request import TrainRequest
@@ -63,7 +64,13 @@ def train(
     has_demo_settings = is_demo and config is None and preset == "auto"
     if has_demo_settings:
         preset, config = "tiny", demo_folder() / "demo.toml"
-    asked = ConfigRequest(preset=preset, file=config, flags=tuple(flags), overrides=tuple(set_ or ()))
+    asked = ConfigRequest(
+        preset=preset,
+        file=config,
+        flags=tuple(flags),
+        overrides=tuple(set_ or ()),
+        parent=describe_parent(start_from) if start_from else None,
+    )
     resolve_config(asked)  # a bad value fails here, before torch is loaded
     if out is None and not is_demo and not print_config:
         raise SeqtoolError("where should the model go? Name a folder with -o DIR")
@@ -82,7 +89,7 @@ def train(
         out=out or Path("checkpoints/demo"),
         settings=asked,
         start_from=start_from,
-        fresh=fresh or (out is None and not is_demo),
+        fresh=fresh or (out is None and not is_demo),  # without a folder, --print-config is about a new run
     )
     if print_config:
         if has_demo_settings:

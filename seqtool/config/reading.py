@@ -119,10 +119,9 @@ def merge(layers: Iterable[Layer], kind: str) -> dict[str, Entry]:
                 if key not in known:
                     raise SeqtoolError(f"{origin}: [{name}] has no key '{key}'{_suggest_key(name, key, known, kind)}")
                 try:
-                    check_value(known[key], hints[key], value)
+                    entries[f"{name}.{key}"] = Entry(check_value(known[key], hints[key], value), origin)
                 except SeqtoolError as error:
                     raise SeqtoolError(f"{origin}: [{name}] {error}") from None
-                entries[f"{name}.{key}"] = Entry(value, origin)
     return entries
 
 

@@ -30,25 +30,6 @@ WARMUP_SHARE = 0.1  # the most of a run with a time budget that is warm-up
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConfigRequest:
-    """The settings that a user asks for.
-
-    Overrides are the texts of --set; flags are like them, but came from an option of the same name as the key.
-    """
-
-    preset: str = "auto"
-    file: Path | None = None
-    flags: tuple[str, ...] = ()
-    overrides: tuple[str, ...] = ()
-
-    def layers(self) -> list[Layer]:
-        """Return what was given beside the preset, the strongest last."""
-        file = [read_toml(self.file)] if self.file is not None else []
-        overrides = [Layer("--set", parse_override(override)) for override in self.overrides]
-        return [*file, *map(parse_flag, self.flags), *overrides]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Fixed:
     """Settings of a model or a tokenizer that is there already and is used as it is: no others can be asked for."""
 
@@ -59,12 +40,31 @@ class Fixed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ConfigRequest:
+    """The settings that a user asks for.
+
+    Overrides are the texts of --set; flags are like them, but came from an option of the same name as the key.
+    """
+
+    preset: str = "auto"
+    file: Path | None = None
+    flags: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
+    parent: Fixed | None = None  # the model to start from
+
+    def layers(self) -> list[Layer]:
+        """Return what was given beside the preset, the strongest last."""
+        file = [read_toml(self.file)] if self.file is not None else []
+        overrides = [Layer("--set", parse_override(override)) for override in self.overrides]
+        return [*file, *map(parse_flag, self.flags), *overrides]
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunFacts:
     """What is known of a run beside what the user asks for."""
 
     pairs: int | None = None  # in the corpora; while it is unknown, `auto` takes a guess
     device: str = "cpu"
-    parent: Fixed | None = None  # the model to start from
     tokenizers: Fixed | None = None  # those that were given, and not trained for the run
     earlier: Config | None = None  # the configuration of a run that is under way
 
@@ -87,7 +87,7 @@ def resolve_config(request: ConfigRequest | None = None, facts: RunFacts | None 
     request, facts = request or ConfigRequest(), facts or RunFacts()
     is_auto = request.preset == "auto"
     preset, reason = choose_preset(facts.pairs, facts.device) if is_auto else (read_preset(request.preset), "")
-    layers, sources = request.layers(), [source for source in (facts.parent, facts.tokenizers) if source]
+    layers, sources = request.layers(), [source for source in (request.parent, facts.tokenizers) if source]
     fixed_layers = [Layer(source.origin, source.values) for source in sources]
     kind = find_kind([preset, *fixed_layers, *layers])
     given = merge(layers, kind)
@@ -95,7 +95,7 @@ def resolve_config(request: ConfigRequest | None = None, facts: RunFacts | None 
         check_fixed(source, given)
     fixed = merge(fixed_layers, kind)
     chosen = merge([preset_for_kind(preset, kind)], kind)
-    withdraw(chosen, given, fixed, facts)
+    withdraw(chosen, given, fixed, is_trained=request.parent is not None)
     entries = {**chosen, **given, **fixed}
     if facts.earlier:
         entries.update(keep_fitted(entries, given, facts.earlier))
@@ -123,11 +123,13 @@ def check_fixed(source: Fixed, given: Mapping[str, Entry]) -> None:
                 )
 
 
-def withdraw(chosen: dict[str, Entry], given: Mapping[str, Entry], fixed: Mapping[str, Entry], facts: RunFacts) -> None:
+def withdraw(
+    chosen: dict[str, Entry], given: Mapping[str, Entry], fixed: Mapping[str, Entry], *, is_trained: bool
+) -> None:
     """Take back what a preset chose and what the user gave, or what is there, rules out."""
     joint = {**chosen, **given, **fixed}.get("tokenizer.joint", Entry(True, ""))
     symbols = given.get("tokenizer.user_symbols", Entry((), ""))
-    if facts.parent or not joint.value or symbols.value:
+    if is_trained or not joint.value or symbols.value:
         # A model that is trained would unlearn one way; the rest are two vocabularies, or symbols of one side.
         chosen.pop("train.both_ways", None)
     if "model.word_dropout" in given:

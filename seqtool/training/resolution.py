@@ -1,7 +1,7 @@
 """Resolves the configuration of a run from what is in its folder, and what 'auto' stands for on this machine."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,17 +58,15 @@ class RunSettings:
 
 def resolve_training(request: TrainRequest, run: RunDir, device: str) -> RunSettings:
     """Return what `train` will use; a folder that it starts over in has no say."""
-    is_new = request.starts_over
-    parent, tokenizers, fixed = None, None, None
+    is_new, fixed, tokenizers = request.starts_over, None, None
     if request.start_from:
-        parent = describe_parent(request.start_from)
         tokenizers = load_tokenizers(request.start_from)
     elif not is_new and (tokenizers := given_tokenizers(run)):
         owner = f"{run.path}: was prepared with a given tokenizer, which"
         fixed = describe_tokenizers(tokenizers, owner, "start over with --fresh")
     pairs = count_for(request.settings, run, request.corpora)
     earlier = None if is_new else earlier_config(run)
-    facts = RunFacts(pairs=pairs, device=device, parent=parent, tokenizers=fixed, earlier=earlier)
+    facts = RunFacts(pairs=pairs, device=device, tokenizers=fixed, earlier=earlier)
     return RunSettings(resolved=resolve_config(request.settings, facts), tokenizers=tokenizers, pairs=pairs)
 
 
@@ -86,20 +84,6 @@ def resolve_preparation(
 def count_for(settings: ConfigRequest, run: RunDir, corpora: Iterable[Corpus]) -> int | None:
     """Return the pairs in the corpora if the preset goes by them."""
     return count_known_pairs(run, tuple(corpora)) if settings.preset == "auto" else None
-
-
-def describe_parent(path: Path) -> Fixed:
-    """Return what a model fixes that training starts from: its shape and its tokenizer, but no rate of dropout."""
-    config = load_config(RunDir(path).require_model().config)
-    return Fixed(
-        origin=f"the model {path}",
-        values={
-            "model": {key: value for key, value in asdict(config.model).items() if "drop" not in key},
-            "tokenizer": {key: value for key, value in asdict(config.tokenizer).items() if "drop" not in key},
-        },
-        owner=f"{path}: its model",
-        way_out="train from the start without --from",
-    )
 
 
 def describe_tokenizers(tokenizers: TokenizerPair, owner: str, way_out: str) -> Fixed:
