@@ -109,9 +109,9 @@ def test_the_schedule_ends_with_the_time_even_if_that_is_short() -> None:
 def test_other_minutes_are_planned_before_the_next_step(tmp_path: Path, corpus: list[str]) -> None:
     settings = {"train_schedule": "linear", "train_warmup": 1, "train_report_every": 1}
     command = train_command(corpus, tmp_path / "run", **settings)
-    run_to_end([*command, "--steps", "20"])
-    ended = last_step(tmp_path / "run")
-    run_to_end([*command, "--minutes", "0.08"])
+    run_to_end(command)
+    ended, minutes = last_step(tmp_path / "run"), read_metrics(tmp_path / "run")[-1]["minutes"]
+    run_to_end([*command, "--minutes", f"{3 * minutes:.4f}"])  # enough was measured, and time is left
     rates = {entry["step"]: entry["lr"] for entry in read_metrics(tmp_path / "run") if entry["kind"] == "train"}
     planned = RunDir(tmp_path / "run").read_manifest().training.planned_steps
     assert last_step(tmp_path / "run") == planned > ended

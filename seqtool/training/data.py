@@ -1,6 +1,6 @@
 """What a run trains and validates on, in its run directory: found there unchanged, or made."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seqtool.config import Config
 from seqtool.corpus.batches.bpe_dropout import BpeDropout
