@@ -1,5 +1,7 @@
 """What every kind of model must do, each with several settings: one set of tests, and no copies."""
 
+import math
+import random
 from dataclasses import fields
 from typing import Any
 
@@ -8,9 +10,11 @@ import torch
 from special_ids import BOS, EOS, PAD, vocabularies
 from torch import Tensor
 
-from seqtool.config.model import model_section
+from seqtool.config.model import SCORES, model_section
 from seqtool.model.interface import TranslationModel
 from seqtool.model.kinds import build_model, kind_of
+from seqtool.translation.engines.interface import SearchOptions
+from seqtool.translation.engines.torch_engine import TorchEngine
 
 VOCAB = 37
 SIZES = {"d_model": 16, "d_ff": 24, "n_heads": 4, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
@@ -133,10 +137,10 @@ def test_the_floating_point_operations_are_those_that_torch_counts(changes: dict
     from torch.utils.flop_counter import FlopCounterMode
 
     model = tiny(**changes).float()
-    src, tgt = torch.full((3, 6), 5), torch.full((3, 7), 6)
+    src, tgt = torch.full((5, 6), 5), torch.full((5, 7), 6)
     with FlopCounterMode(display=False) as counter, torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
         model.project(model(src, tgt))
-    expected = 3 * kind_of(model.config).count_forward_flops(model.config, VOCAB, 6, 7)
+    expected = 5 * kind_of(model.config).count_forward_flops(model.config, VOCAB, 6, 7)
     assert counter.get_total_flops() == pytest.approx(expected, rel=0.02)
 
 
@@ -150,3 +154,53 @@ def test_muon_takes_whole_matrices(changes: dict[str, Any]) -> None:
         assert weights[name].dim() == 2
         assert len(weights[name]) % parts == 0
         assert ".tokens." not in name
+
+
+def make_engine(*models: TranslationModel) -> TorchEngine:
+    return TorchEngine([model.float() for model in models], "cpu", batch_tokens=256, threads=2)
+
+
+def random_sources(n: int, seed: int = 0) -> list[list[int]]:
+    draw = random.Random(seed)
+    return [[draw.randrange(4, VOCAB) for _ in range(draw.randint(1, 30))] for _ in range(n)]
+
+
+KINDS: list[dict[str, Any]] = [{"kind": "transformer"}, {"kind": "decoder"}, {"kind": "conv"}]
+KINDS += [{"attention": score} for score in SCORES]
+KINDS += [{"attention": "none", "cell": "gru"}, {"attention": "additive", "input_feeding": True}]
+
+
+@pytest.mark.parametrize("changes", KINDS, ids=str)
+def test_what_else_is_in_a_batch_changes_no_translation(changes: dict[str, Any]) -> None:
+    engine = make_engine(tiny(d_model=64, **changes))  # whole vectors, as of any model that is used
+    sources, options = random_sources(24), SearchOptions(beam=3, n_best=2, max_length_ratio=0.5)
+    together = engine.translate(sources, options)
+    for source, found in zip(sources[::5], together[::5], strict=True):
+        assert engine.translate([source], options) == [found]
+    mixed = engine.translate(sources[::-1] + random_sources(7, seed=1), options)
+    assert mixed[:24] == together[::-1]
+
+
+@pytest.mark.parametrize("changes", KINDS, ids=str)
+def test_the_score_of_a_translation_is_that_of_the_search(changes: dict[str, Any]) -> None:
+    engine = make_engine(tiny(**changes))
+    sources, options = random_sources(6), SearchOptions(beam=4, n_best=2, max_length_ratio=0.5)
+    for source, found in zip(sources, engine.translate(sources, options), strict=True):
+        scores = engine.score([source] * len(found), [one.ids for one in found])
+        for one, tokens in zip(found, scores, strict=True):
+            assert sum(tokens) == pytest.approx(one.log_prob, abs=1e-4)
+
+
+def test_models_of_different_kinds_answer_as_one() -> None:
+    models = [tiny(), tiny(kind="decoder"), tiny(kind="conv"), tiny(attention="none")]
+    engine, sources = make_engine(*models), random_sources(5)
+    options = SearchOptions(beam=3, max_length_ratio=0.5, alignment=True)
+    found = engine.translate(sources, options)
+    targets = [ranked[0].ids for ranked in found]
+    alone = [make_engine(model).score(sources, targets) for model in models]
+    together = engine.score(sources, targets)
+    for row, tokens in enumerate(together):
+        for place, log_prob in enumerate(tokens):
+            mean = sum(math.exp(scores[row][place]) for scores in alone) / len(models)
+            assert log_prob == pytest.approx(math.log(mean), abs=1e-4)
+    assert all(len(ranked[0].alignment or []) == len(ranked[0].ids) for ranked in found)

@@ -10,7 +10,8 @@ from torch import nn
 
 from seqtool.config import RnnConfig
 from seqtool.config.model import SCORES
-from seqtool.model.rnn import EncoderLayer, Recurrence, Rnn, Score
+from seqtool.model.attention_scores import Score
+from seqtool.model.rnn import EncoderLayer, Recurrence, Rnn
 
 VOCAB = 37
 CELL_NAMES = ("lstm", "gru")

@@ -63,7 +63,7 @@ def train(
     is_demo = not corpus and not more
     has_demo_settings = is_demo and config is None and preset == "auto"
     if has_demo_settings:
-        preset, config = "tiny", demo_folder() / "demo.toml"
+        preset = "demo"
     asked = ConfigRequest(
         preset=preset,
         file=config,

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from seqtool.config.configuration import SECTIONS, Config, build_config, section_classes
 from seqtool.config.model import DEFAULT_KIND, KINDS, model_section
 from seqtool.config.setting import check_value
+from seqtool.demo import demo_folder
 from seqtool.errors import SeqtoolError, suggest
 
-PRESETS = ("auto", "tiny", "small", "base", "big")
+PRESETS = ("auto", "tiny", "small", "base", "big", "demo")
 
 
 class Layer(NamedTuple):
@@ -32,6 +33,8 @@ class Entry(NamedTuple):
 
 def read_preset(name: str) -> Layer:
     """Read a preset that ships with the package."""
+    if name == "demo":
+        return read_toml(demo_folder() / "demo.toml")._replace(origin="preset demo")
     if name not in PRESETS:
         raise SeqtoolError(f"there is no preset '{name}'{suggest(name, PRESETS)}")
     text = (resources.files("seqtool.config") / "presets" / f"{name}.toml").read_text(encoding="utf-8")

@@ -1,23 +1,23 @@
 """The recurrent encoder-decoder, without attention (Sutskever et al. 2014) or with it (Bahdanau et al. 2015; Luong et
-al. 2015): the attention score is a function of the decoder's state and the encoder's states.
+al. 2015): the scores that the literature knows for it are in attention_scores.py.
 
 Legend: B sentences, R = B * beams target rows, S source length, T target length, Q queries (beams * T), D width,
-W width of one direction, G gates of a cell (4 for an LSTM, 3 for a GRU), P positions of the location score.
+W width of one direction, G gates of a cell (4 for an LSTM, 3 for a GRU).
 """
 
-import math
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqtool.config import RnnConfig
 from seqtool.corpus.tokenizer.interface import Vocabularies
+from seqtool.model.attention_scores import Score
 from seqtool.model.dropout import Dropout
 from seqtool.model.embedding import Embedding, token_tables
 from seqtool.model.interface import TranslationModel
 
+LEAST_ROWS = 4  # a product of fewer rows rounds differently on CPUs, and a sentence alone must not differ
 State = tuple[Tensor, ...]  # (h, c) of an LSTM, (h,) of a GRU, each (B, W)
 
 
@@ -51,13 +51,22 @@ class Recurrence(nn.Module):
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, list[State]]:
         """x (B, T, D) -> the outputs (B, T, W) and the state after every position."""
+        B = len(x)
+        state = state or (x.new_zeros(B, self.width),) * self.n_state
+        if B < LEAST_ROWS and not self.training:
+            y, states = self(fill_rows(x), tuple(map(fill_rows, state)))
+            return y[:B], [tuple(part[:B] for part in after) for after in states]
         gates = self.x_gates(x).unbind(1)  # T times (B, G * W); all positions at once, since they depend on x alone
-        state = state or (x.new_zeros(x.shape[0], self.width),) * self.n_state
         states = []
         for x_gates in gates:
             state = self.step(x_gates, self.h_gates(state[0]), state)
             states.append(state)
         return torch.stack([h for h, *_ in states], dim=1), states
+
+
+def fill_rows(x: Tensor) -> Tensor:
+    """Repeat the last row of x (B, ...) so that there are LEAST_ROWS."""
+    return torch.cat((x, x[-1:].expand(LEAST_ROWS - len(x), *x.shape[1:])))
 
 
 class EncoderLayer(nn.Module):
@@ -91,41 +100,6 @@ def last_of(states: list[State], lengths: Tensor) -> State:
     """Return each row's state at its last real position."""
     rows = torch.arange(len(lengths), device=lengths.device)
     return tuple(torch.stack(parts)[lengths - 1, rows] for parts in zip(*states, strict=True))
-
-
-class Score(nn.Module):
-    """The score of a decoder state s for an encoder state h, by its name in the literature."""
-
-    def __init__(self, config: RnnConfig) -> None:
-        super().__init__()
-        self.name, d = config.attention, config.d_model
-        if self.name in ("additive", "general"):
-            self.query = nn.Linear(d, d, bias=False)
-        if self.name == "additive":
-            self.key, self.v = nn.Linear(d, d, bias=False), nn.Parameter(torch.empty(d))
-        elif self.name == "location":
-            self.places = nn.Linear(d, config.max_positions)
-        elif self.name == "cosine":
-            self.strength = nn.Linear(d, 1)
-
-    def keys(self, h: Tensor) -> Tensor:
-        """Compute once per sentence what the score needs of the encoder's states (B, S, D)."""
-        if self.name == "additive":
-            return cast(Tensor, self.key(h))
-        return F.normalize(h, dim=-1) if self.name == "cosine" else h
-
-    def forward(self, s: Tensor, keys: Tensor) -> Tensor:
-        """s (B, Q, D), keys (B, S, D) -> scores (B, Q, S)."""
-        if self.name == "additive":  # Bahdanau et al. 2015: v . tanh(W s + U h)
-            return (self.query(s)[:, :, None] + keys[:, None]).tanh() @ self.v
-        if self.name == "general":  # Luong et al. 2015: s . W h
-            return cast(Tensor, self.query(s) @ keys.transpose(1, 2))
-        if self.name == "location":  # Luong et al. 2015: from the decoder's state alone
-            return cast(Tensor, self.places(s)[..., : keys.shape[1]])
-        if self.name == "cosine":  # Graves et al. 2014: the cosine, times a strength that the state chooses
-            return F.softplus(self.strength(s)) * (F.normalize(s, dim=-1) @ keys.transpose(1, 2))
-        scale = math.sqrt(s.shape[-1]) if self.name == "scaled" else 1.0  # dot, and dot over the root of D
-        return (s @ keys.transpose(1, 2)) / scale
 
 
 class RnnMemory(NamedTuple):
