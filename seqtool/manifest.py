@@ -67,6 +67,9 @@ class TrainingFacts:
     minutes: float | None = _or_null()
     tokens: int | None = None
     planned_steps: int | None = None
+    device: str | None = None
+    precision: str | None = None  # of the arithmetic, as 'auto' was resolved
+    threads: int | None = None
     finished: str | bool | None = None  # by which budget
     others: dict[str, Any] = field(default_factory=dict)
 

@@ -57,6 +57,15 @@ def test_a_configuration_error_is_reported_before_the_heavy_libraries_are_loaded
     assert done.stderr == "seqtool: error: --set: [model] has no key 'd_modl'; did you mean 'd_model'?\n"
 
 
+def test_what_a_model_to_start_from_rules_out_is_reported_before_the_heavy_libraries_are_loaded(tmp_path: Path) -> None:
+    for name in ("tokenizer.model", "model.safetensors"):
+        (tmp_path / name).touch()
+    (tmp_path / "config.toml").write_text('[model]\nkind = "rnn"\ncell = "gru"\n')
+    done = run_without(HEAVY, "train", "c.tsv", "--from", str(tmp_path), "-o", "run", "--set", "model.cell=lstm")
+    assert done.returncode == 1
+    assert f"{tmp_path}: its model has model.cell = 'gru', but --set asks for 'lstm'" in done.stderr
+
+
 def test_the_version_is_printed() -> None:
     assert run_seqtool("--version").stdout.decode() == f"seqtool {__version__}\n"
 

@@ -61,6 +61,10 @@ def test_a_tokenizer_of_one_s_own_can_be_given(corpus: Path, tmp_path: Path) -> 
     done = run_text("prepare", corpus, "-o", tmp_path / "run", "--tokenizer", model)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run" / "tokenizer.model").read_bytes() == model.read_bytes()
+    other = ("--tokenizer", model, "--set", "tokenizer.joint=false", "--set", "model.share_embeddings=false")
+    done = run_text("prepare", corpus, "-o", tmp_path / "run", *other)
+    assert done.returncode == 1
+    assert f"{model} has tokenizer.joint = True, but --set asks for False" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from command_line import run_command, run_seqtool
 from safetensors.torch import load_file, save_file
 from small_run import last_step, losses, read_metrics, run_to_end, train_command
@@ -32,6 +33,9 @@ def test_a_run_directory_is_complete_and_its_manifest_vouches_for_it(trained: tu
     for name, expected in manifest["files"].items():
         assert sha256_of(run.path / name) == expected
     assert manifest["training"]["steps"] == 30
+    resolved = {name: manifest["training"][name] for name in ("device", "precision", "threads")}
+    if not torch.cuda.is_available() and not torch.backends.mps.is_available():
+        assert resolved == {"device": "cpu", "precision": "float32", "threads": 2}
     assert manifest["data"]["pairs"] > 100
     assert {score["metric"] for score in manifest["scores"]} == {"bleu", "chrf"}
     assert all("version:" in score["signature"] for score in manifest["scores"])

@@ -142,6 +142,9 @@ def publish(
         minutes=round(state.seconds / 60, 2),
         tokens=state.seen_tokens,
         planned_steps=state.planned_steps,
+        device=trainer.machine.device,
+        precision=trainer.machine.precision,
+        threads=trainer.machine.threads,
         finished=finished,
     )
     manifest = run.make_manifest(model, data.describe())

@@ -47,6 +47,7 @@ class Trainer:
     ) -> None:
         self.config, self.run, self.model, self.corpus = config, run, model, corpus
         self.validator, self.workers, self.progress, self.dropout = validator, workers, progress, dropout
+        self.machine = machine
         self.state = RunState()
         self.updater = Updater(model, config.train, machine.precision, workers)
         self.gradient_maker = GradientMaker(
