@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from command_line import SEQTOOL, run_command, run_seqtool, start_command
+from several_workers import run_workers
 from tiny_run import make_lines, make_run
 
 from seqtool.cli.translate import fingerprint
@@ -357,10 +358,7 @@ def test_several_processes_share_a_file_and_join_it_in_order(run: RunDir, tmp_pa
     path, out = write_lines(tmp_path / "in", 9000), tmp_path / "out"
     (tmp_path / "out.part-1-of-2.done").write_text("left over from another run")
     expected, _ = translate(run, path.read_bytes())
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command = ["-m", "seqtool", "translate", "-m", str(run.path), "-i", str(path), "--output", str(out)]
-    done = subprocess.run([*launcher, *command], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    run_workers([*PROGRAM, "-m", str(run.path), "-i", str(path), "--output", str(out)])
     assert out.read_bytes() == expected
     assert sorted(file.name for file in tmp_path.iterdir()) == ["in", "out"]
 

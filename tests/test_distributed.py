@@ -1,4 +1,4 @@
-"""Several workers under a real torchrun, with gloo: the same losses as one process, and a killed worker is survived."""
+"""Several workers with gloo: the same losses as one process, and a killed worker is survived under a real torchrun."""
 
 import os
 import signal
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch.distributed as dist
+from several_workers import run_workers
 from small_run import assert_same_run, losses, read_metrics, run_to_end, train_command
 
 from seqtool.training.distributed import agree_on_name
@@ -25,7 +26,7 @@ QUIET = {
 LIVELY = {**QUIET, "model_dropout": 0.2, "train_save_every": 5, "train_optimizer": "muon"}
 
 
-def torchrun(command: list[str], restarts: int = 0) -> list[str]:
+def torchrun(command: list[str], restarts: int) -> list[str]:
     """Return a train command as torchrun starts it with two workers."""
     flags = ["--standalone", "--nproc-per-node", "2", "--max-restarts", str(restarts), "--monitor-interval", "0.1"]
     assert command[1:3] == ["-m", "seqtool"]
@@ -36,14 +37,14 @@ def torchrun(command: list[str], restarts: int = 0) -> list[str]:
 def calm(tmp_path_factory: pytest.TempPathFactory, corpus: list[str]) -> Path:
     """An undisturbed run of two workers."""
     run = tmp_path_factory.mktemp("calm") / "run"
-    run_to_end(torchrun(train_command(corpus, run, **LIVELY)))
+    run_workers(train_command(corpus, run, **LIVELY))
     return run
 
 
 def test_two_workers_give_the_losses_of_one_process(tmp_path: Path, corpus: list[str]) -> None:
     settings = {**QUIET, "train_steps": 50}
     run_to_end(train_command(corpus, tmp_path / "one", **settings))
-    run_to_end(torchrun(train_command(corpus, tmp_path / "two", **settings)))
+    run_workers(train_command(corpus, tmp_path / "two", **settings))
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert [entry[:2] for entry in one] == [entry[:2] for entry in two]
     assert len([entry for entry in one if entry[0] == "train"]) == 50
@@ -58,7 +59,7 @@ def test_two_workers_give_the_losses_of_one_process(tmp_path: Path, corpus: list
 
 def test_sharing_out_the_optimizer_changes_nothing(tmp_path: Path, corpus: list[str], calm: Path) -> None:
     run = tmp_path / "run"
-    run_to_end(torchrun(train_command(corpus, run, **LIVELY, train_shard="optimizer")))
+    run_workers(train_command(corpus, run, **LIVELY, train_shard="optimizer"))
     assert_same_run(run, calm)
     newest = [sorted((folder / "checkpoints").glob("step-*"))[-1] for folder in (run, calm)]
     for file in ("model", "ema", "optimizer"):
