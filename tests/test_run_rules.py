@@ -107,7 +107,7 @@ def test_the_schedule_ends_with_the_time_even_if_that_is_short() -> None:
 
 
 def test_other_minutes_are_planned_before_the_next_step(tmp_path: Path, corpus: list[str]) -> None:
-    settings = {"train_schedule": "linear", "train_warmup": 1, "train_report_every": 1}
+    settings = {"train_schedule": "linear", "train_warmup": 1, "train_report_every": 1, "train_steps": 20}
     command = train_command(corpus, tmp_path / "run", **settings)
     run_to_end(command)
     ended, minutes = last_step(tmp_path / "run"), read_metrics(tmp_path / "run")[-1]["minutes"]
