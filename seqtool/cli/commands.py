@@ -12,6 +12,7 @@ COMMANDS = (
     "tokenizer",
     "prepare",
     "check",
+    "split",
     "score",
     "average",
     "export",
