@@ -1,10 +1,29 @@
-"""The one exception for what a user can fix, and the spelling help that its messages give."""
+"""The exceptions for what a user can fix, and the spelling help that their messages give."""
 
+import re
 from collections.abc import Iterable
+
+# A message marks the parameters that it names: `beam` or `engine='torch'`.
+PARAMETER = re.compile(r"`([a-z_]+)(?:=([^`]*))?`")
 
 
 class SeqtoolError(Exception):
-    """A problem that the user can fix; the message says what is wrong, where, and what to do next."""
+    """A problem that the user can fix; the message says what is wrong, where, and what to do next.
+
+    Parameters are named as in Python; the command line puts its options in their place.
+    """
+
+    def __str__(self) -> str:
+        return PARAMETER.sub(lambda match: match[0].strip("`"), super().__str__())
+
+    @property
+    def marked(self) -> str:
+        """The message with its parameters marked."""
+        return super().__str__()
+
+
+class OptionError(SeqtoolError):
+    """A parameter that cannot be, or not beside the others: on the command line this is wrong usage."""
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

@@ -143,17 +143,15 @@ def to_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False) + "\n"
 
 
-def make_folder(path: Path, option: str = "-o") -> Path:
-    """Make a folder and its parents, or say why it cannot be made and with which option to give another."""
+def make_folder(path: Path) -> Path:
+    """Make a folder and its parents, or say why it cannot be made."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise SeqtoolError(f"{path}: is a file, but a folder is needed; give another path with {option}") from None
+        raise SeqtoolError(f"{path}: is a file, but a folder is needed; give another path") from None
     except OSError as error:
         reason = f"cannot make this folder ({error.strerror})"
-        raise SeqtoolError(f"{path}: {reason}; give another path with {option}") from None
+        raise SeqtoolError(f"{path}: {reason}; give another path") from None
     if not os.access(path, os.W_OK | os.X_OK):
-        raise SeqtoolError(
-            f"{path}: cannot write into this folder; change its permissions or give another with {option}"
-        )
+        raise SeqtoolError(f"{path}: cannot write into this folder; change its permissions or give another")
     return path

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from seqtool.errors import SeqtoolError, suggest
+from seqtool.errors import OptionError, SeqtoolError, suggest
 
 if TYPE_CHECKING:
     import torch
@@ -68,7 +68,7 @@ def parse_device(name: str) -> tuple[str, int | None]:
     """Return the kind of device that a name stands for, and its number if the name has one ('cuda:1')."""
     kind, colon, number = name.partition(":")
     if kind not in DEVICES or (colon and not (kind == "cuda" and number.isdecimal())):
-        raise SeqtoolError(f"there is no device '{name}'{suggest(name, (*DEVICES, 'cuda:0'))}")
+        raise OptionError(f"there is no device '{name}'{suggest(name, (*DEVICES, 'cuda:0'))}")
     return kind, int(number) if colon else None
 
 
@@ -85,7 +85,7 @@ def choose_device(name: str = "auto") -> "torch.device":
     if kind == "auto":
         kind = "cuda" if n_gpus else "mps" if has_mps else "cpu"
     if kind == "mps" and not has_mps:
-        raise SeqtoolError("there is no mps device on this machine; use --device auto or cpu")
+        raise SeqtoolError("there is no mps device on this machine; use `device='auto'` or `device='cpu'`")
     if kind != "cuda":
         return torch.device(kind)
     if number is None:
@@ -93,5 +93,5 @@ def choose_device(name: str = "auto") -> "torch.device":
     if number >= n_gpus:
         missing = f"cuda device {number}" if n_gpus else "cuda device"
         fewer = ", or start no more processes than there are GPUs" if n_gpus and world_size() > 1 else ""
-        raise SeqtoolError(f"there is no {missing} on this machine; use --device auto or cpu{fewer}")
+        raise SeqtoolError(f"there is no {missing} on this machine; use `device='auto'` or `device='cpu'`{fewer}")
     return torch.device("cuda", number)

@@ -112,7 +112,7 @@ class RunDir:
         for needed in (self.config, self.tokenizer, self.weights):
             if not needed.is_file():
                 raise SeqtoolError(
-                    f"{self.path}: not a trained model ({needed.name} is missing); give -m the -o folder of a training"
+                    f"{self.path}: not a trained model ({needed.name} is missing); name the folder of a training"
                 )
         return self
 

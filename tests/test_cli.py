@@ -136,8 +136,8 @@ def mistakes(folder: Path) -> dict[str, tuple[list[str], int, list[str]]]:
     return {
         "missing corpus": (["train", str(folder / "no.en"), tgt, "-o", out], 1, ["no.en"]),
         "folder as corpus": (["train", str(folder / "empty"), tgt, "-o", out], 1, ["empty"]),
-        "three corpus files": (["train", src, tgt, src, "-o", out], 1, ["3"]),
-        "no output folder": (["train", src, tgt], 1, ["-o"]),
+        "three corpus files": (["train", src, tgt, src, "-o", out], 2, ["3"]),
+        "no output folder": (["train", src, tgt], 2, ["-o"]),
         "output is a file": (["train", src, tgt, "-o", str(folder / "file")], 1, ["file"]),
         "unknown key": (["train", *pair, "--set", "train.lrr=1"], 1, ["lrr", "'lr'"]),
         "wrong type": (["train", *pair, "--set", "train.lr=fast"], 1, ["lr", "fast"]),

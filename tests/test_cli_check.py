@@ -87,7 +87,7 @@ def test_overlap_is_checked_against_tsv_or_two_files(sound, tmp_path):
         overlap = json.loads(run(*sound.paths, *arguments, "--json").stdout)["findings"]["overlap"]
         assert overlap["lines"] == [8]
         assert overlap["examples"][0]["note"] == side
-    assert run(*sound.paths, *two, "--against", tmp_path / "x").returncode == 1
+    assert run(*sound.paths, *two, "--against", tmp_path / "x").returncode == 2
 
 
 def test_dropped_pairs_are_written_with_their_rule(planted, tmp_path):
@@ -104,7 +104,7 @@ def test_dropped_pairs_are_written_with_their_rule(planted, tmp_path):
     [
         ([], 2, "Missing argument"),
         (["missing.en", "missing.de"], 1, "missing.en: no such file"),
-        (["a", "b", "c"], 1, "or two aligned files (source, then target), not 3"),
+        (["a", "b", "c"], 2, "or two aligned files (source, then target), not 3"),
         (["a.tsv", "--dropped", "."], 1, "is a folder; give --dropped a file"),
         (["a.tsv", "--set", "clean.max_rato=3"], 1, "did you mean 'max_ratio'"),
         (["a.tsv", "--examples", "-1"], 2, "--examples"),

@@ -181,7 +181,7 @@ def test_a_model_that_is_none_and_a_bad_metric_are_named_before_anything_is_tran
     assert found.returncode == 1
     assert "no such model folder" in found.stderr
     found = run_eval("--hyp", folder / "hyp", folder / "ref", "--metrics", "bleau")
-    assert found.returncode == 1
+    assert found.returncode == 2
     assert "did you mean 'bleu'" in found.stderr
     found = run_eval("--hyp", folder / "hyp", folder / "ref", "--per-sentence", folder / "none" / "rows.tsv")
     assert found.returncode == 1
@@ -276,7 +276,7 @@ def test_sentence_scores_come_with_their_signatures(folder: Path) -> None:
 
 def test_a_model_is_compared_with_a_translation_given_its_source(model: RunDir, folder: Path) -> None:
     found = run_eval("--hyp", folder / "hyp", folder / "ref", "--vs", model.path)
-    assert found.returncode == 1
+    assert found.returncode == 2
     assert "--source" in found.stderr
     arguments = ["--hyp", folder / "hyp", folder / "ref", "--source", folder / "src", "--vs", model.path]
     found = run_eval(*arguments, "--paired-ar", "--paired-ar-n", "100", "--beam", "1", "--metrics", "chrf")
@@ -324,13 +324,13 @@ def test_the_settings_of_the_decoding_are_told_whole(tmp_path: Path) -> None:
     from tiny_run import make_run as make_tiny
 
     from seqtool.evaluation.scores.reference_set import ReferenceSet
-    from seqtool.evaluation.scores.systems import DecodeSettings, translate_set
+    from seqtool.evaluation.scores.systems import translate_set
+    from seqtool.translation.engines.settings import EngineSettings
 
     run = make_tiny(tmp_path / "run")
-    settings = DecodeSettings(
-        engine="torch", compute_type="bfloat16", search={"beam": 4, "coverage_penalty": 0.2, "no_repeat_ngram": 3}
-    )
-    found = translate_set([run.path], ReferenceSet("ref", ["a man"], [["ein Mann"]]), settings).decoding
+    settings = EngineSettings(engine="torch", compute_type="bfloat16")
+    search = {"beam": 4, "coverage_penalty": 0.2, "no_repeat_ngram": 3}
+    found = translate_set([run.path], ReferenceSet("ref", ["a man"], [["ein Mann"]]), settings, search).decoding
     assert found == {
         "beam": 4,
         "length_penalty": 1.0,

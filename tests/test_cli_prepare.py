@@ -70,8 +70,6 @@ def test_a_tokenizer_of_one_s_own_can_be_given(corpus: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-o", "run"], "which corpus?"),
-        (["c.tsv"], "Name a folder with -o DIR"),
         (["missing.tsv", "-o", "run"], "missing.tsv: no such file"),
         (["c.tsv", "-o", "run", "--set", "data.max_token=9"], "did you mean 'max_tokens'?"),
         (["c.tsv", "-o", "c.tsv"], "is a file, but a folder is needed"),

@@ -92,7 +92,7 @@ def test_files_pipes_and_single_bytes_give_the_same(run: RunDir, tmp_path: Path)
         command = [*PROGRAM, "-m", str(run.path)]
         assert run_command(command, stdin=file, capture_output=True).stdout == expected
     assert translate(run, b"", "-i", str(path))[0] == expected
-    assert translate(run, b"", "-i", str(path), "--output", str(tmp_path / "out"))[0] == b""
+    assert translate(run, b"", "-i", str(path), "-o", str(tmp_path / "out"))[0] == b""
     assert (tmp_path / "out").read_bytes() == expected
     sender = f"import os\nfor byte in open({str(path)!r}, 'rb').read()[-700:]: os.write(1, bytes([byte]))"
     single = subprocess.Popen([sys.executable, "-c", sender], stdout=subprocess.PIPE)
@@ -231,7 +231,7 @@ def test_a_pipe_is_written_into_and_not_replaced(run: RunDir, tmp_path: Path) ->
     assert found == translate(run, b"a man\n\ntwo dogs\n")[0]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert list(tmp_path.iterdir()) == [pipe]
-    _, err = translate(run, b"", "--output", str(pipe), "--resume", code=1)
+    _, err = translate(run, b"", "--output", str(pipe), "--resume", code=2)
     assert "--resume continues a file" in err
 
 
@@ -276,31 +276,31 @@ def test_options_that_the_engine_lacks(run: RunDir) -> None:
     out, err = translate(run, b"a man\n", "--sample", "--seed", "4")
     assert out.count(b"\n") == 1
     assert "does not offer --sample, so the slower torch engine is used" in err
-    _, err = translate(run, b"a man\n", "--sample", "--engine", "ctranslate2", code=1)
-    assert err == "seqtool: error: the ctranslate2 engine does not offer --sample; use --engine torch\n"
+    _, err = translate(run, b"a man\n", "--sample", "--engine", "ctranslate2", code=2)
+    assert err.startswith("seqtool: error: the ctranslate2 engine does not offer --sample; use --engine torch\n")
 
 
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
         (["--beam", "0"], 2, "--beam"),
-        (["--engine", "tensorflow"], 1, "there is no engine 'tensorflow'"),
-        (["--device", "tpu"], 1, "there is no device 'tpu'"),
-        (["--n-best", "9", "--beam", "2"], 1, "--beam 9"),
-        (["--resume"], 1, "name it with --output FILE"),
+        (["--engine", "tensorflow"], 2, "there is no engine 'tensorflow'"),
+        (["--device", "tpu"], 2, "there is no device 'tpu'"),
+        (["--n-best", "9", "--beam", "2"], 2, "--beam 9"),
+        (["--resume"], 2, "name it with --output FILE"),
         (["-i", "/no/such/file"], 1, "no such file"),
         (["--ban", "Donaudampfschiff"], 1, "not one token"),
         (["--output", "/dev"], 1, "is a folder"),
-        (["--token-scores"], 1, "add --json"),
-        (["--ban", "</s>"], 1, "no translation could end"),
-        (["--length-penalty", "11"], 1, "--length-penalty must be from 0 to 10, not 11.0"),
-        (["--diverse-groups", "5", "--diversity", "inf"], 1, "--diversity must be from 0 to 100"),
-        (["--coverage-penalty", "inf"], 1, "--coverage-penalty must be from 0 to 100"),
-        (["--sample", "--seed", str(2**63)], 1, "--seed must be"),
+        (["--token-scores"], 2, "add --json"),
+        (["--ban", "</s>"], 2, "no translation could end"),
+        (["--length-penalty", "11"], 2, "--length-penalty must be from 0 to 10, not 11.0"),
+        (["--diverse-groups", "5", "--diversity", "inf"], 2, "--diversity must be from 0 to 100"),
+        (["--coverage-penalty", "inf"], 2, "--coverage-penalty must be from 0 to 100"),
+        (["--sample", "--seed", str(2**63)], 2, "--seed must be"),
         (["-i", "/dev"], 1, "is a folder"),
-        (["--compute-type", "int9"], 1, "did you mean 'int8'"),
-        (["--compile", "--engine", "ctranslate2"], 1, "--compile is for the torch engine"),
-        (["--max-length-ratio", "99", "--engine", "ctranslate2"], 1, "--max-length-ratio 99 for lines of 64 tokens"),
+        (["--compute-type", "int9"], 2, "did you mean 'int8'"),
+        (["--compile", "--engine", "ctranslate2"], 2, "--compile is for the torch engine"),
+        (["--max-length-ratio", "99", "--engine", "ctranslate2"], 2, "--max-length-ratio 99 for lines of 64 tokens"),
     ],
     ids=str,
 )
@@ -316,7 +316,7 @@ def test_a_wish_that_the_engine_lacks_is_told_before_any_input_is_read(run: RunD
     with start_command(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         assert b"does not offer --max-length-ratio" in process.stderr.read()  # though stdin is still open
-    assert process.returncode == 1
+    assert process.returncode == 2
 
 
 def test_bfloat16_is_one_option_away(run: RunDir) -> None:
@@ -368,7 +368,7 @@ def test_several_processes_do_not_share_a_pipe(run: RunDir, tmp_path: Path) -> N
     command = [*PROGRAM, "-m", str(run.path), "-i", str(tmp_path / "pipe"), "--output", str(tmp_path / "out")]
     environment = {**os.environ, "RANK": "0", "WORLD_SIZE": "2"}
     done = run_command(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "several processes cannot share stdin, stdout or a pipe" in done.stderr
 
 

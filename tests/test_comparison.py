@@ -99,7 +99,7 @@ def test_a_system_with_other_lines_is_named() -> None:
 
 
 def test_one_system_is_not_a_comparison() -> None:
-    with pytest.raises(SeqtoolError, match="--vs"):
+    with pytest.raises(SeqtoolError, match="add one with vs"):
         compare_systems([SystemLines("alone", ["a"])], [["a"]], MetricOptions())
 
 

@@ -12,9 +12,11 @@ import torch
 from tiny_run import make_lines, make_run
 
 from seqtool.errors import SeqtoolError
+from seqtool.process import choose_device
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.ct2_engine import CTranslate2Engine, batches
 from seqtool.translation.engines.interface import SearchOptions
+from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.engines.torch_engine import TorchEngine
 from seqtool.translation.export.ctranslate2 import export_ctranslate2
 from seqtool.translation.translator import Translator
@@ -151,11 +153,11 @@ def test_banned_words_and_repeated_phrases_do_not_appear(run: RunDir) -> None:
 def test_what_it_cannot_do_is_named(run: RunDir) -> None:
     translator = Translator.load(run.path, engine="ctranslate2")
     for options, name in (
-        ({"sample": True}, "--sample"),
-        ({"coverage_penalty": 0.2}, "--coverage-penalty"),
-        ({"beam": 4, "diverse_groups": 2}, "--diverse-groups"),
-        ({"required": [7]}, "--require"),
-        ({"max_length_ratio": 100.0}, "--max-length-ratio"),
+        ({"sample": True}, "sample"),
+        ({"coverage_penalty": 0.2}, "coverage_penalty"),
+        ({"beam": 4, "diverse_groups": 2}, "diverse_groups"),
+        ({"required": [7]}, "required"),
+        ({"max_length_ratio": 100.0}, "max_length_ratio"),
     ):
         with pytest.raises(SeqtoolError, match=name):
             translator.translate(make_lines(1, longest=40, seed=8), **options)
@@ -170,7 +172,7 @@ def test_auto_takes_it_where_it_is_able_and_torch_otherwise(run: RunDir, tmp_pat
     assert notes == []
     sampled = translator.translate(["A man"], sample=True, seed=3)[0].text
     assert sampled == Translator.load(run.path, engine="torch").translate(["A man"], sample=True, seed=3)[0].text
-    assert notes == ["the ctranslate2 engine does not offer --sample, so the slower torch engine is used"]
+    assert notes == ["the ctranslate2 engine does not offer `sample`, so the slower torch engine is used"]
     assert Translator.load([run.path, run.path]).engine.name == "torch"
     assert Translator.load(make_run(tmp_path / "fresh").path, notify=notes.append).engine.name == "torch"
     assert len(notes) == 1
@@ -179,7 +181,7 @@ def test_auto_takes_it_where_it_is_able_and_torch_otherwise(run: RunDir, tmp_pat
 def test_a_length_that_its_table_lacks_is_noticed_before_any_input(run: RunDir) -> None:
     options = {"max_length_ratio": 16.0}  # 16 * 64 + 16 tokens for the longest part, of 1,023
     fast = Translator.load(run.path, engine="ctranslate2")
-    with pytest.raises(SeqtoolError, match=r"does not offer --max-length-ratio 16 for lines of 64 tokens; use"):
+    with pytest.raises(SeqtoolError, match=r"does not offer max_length_ratio=16 for lines of 64 tokens; use"):
         fast.engine_for(fast.make_options(**options))
     assert fast.engine_for(fast.make_options(max_length_ratio=15.0)) is fast.engine
     notes: list[str] = []
@@ -209,8 +211,8 @@ def test_auto_on_a_machine_with_mps_is_ctranslate2_on_the_cpu_and_torch_on_mps(
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     asked: list[str] = []
 
-    def load(runs: list[RunDir], vocabularies: object, device: torch.device, **options: Any) -> Any:
-        asked.append(str(device))
+    def load(runs: list[RunDir], vocabularies: object, settings: EngineSettings) -> Any:
+        asked.append(str(choose_device(settings.device)))
         return TorchEngine.__new__(TorchEngine)
 
     monkeypatch.setattr(TorchEngine, "load", load)
@@ -219,33 +221,33 @@ def test_auto_on_a_machine_with_mps_is_ctranslate2_on_the_cpu_and_torch_on_mps(
     Translator.load(run.path, engine="torch")
     Translator.load(run.path, device="mps")
     assert asked == ["mps", "mps"]
-    with pytest.raises(SeqtoolError, match="ctranslate2 engine does not run on mps; give --device cpu"):
+    with pytest.raises(SeqtoolError, match="ctranslate2 engine does not run on mps; give device='cpu'"):
         Translator.load(run.path, engine="ctranslate2", device="mps")
 
 
 @pytest.mark.skipif(ctranslate2.get_cuda_device_count() > 0, reason="there is a GPU")
 def test_a_device_that_is_not_there_is_named(run: RunDir) -> None:
-    with pytest.raises(SeqtoolError, match="ctranslate2 finds no CUDA device here; give --device cpu"):
+    with pytest.raises(SeqtoolError, match="ctranslate2 finds no CUDA device here; give device='cpu'"):
         Translator.load(run.path, engine="ctranslate2", device="cuda")
 
 
 @pytest.mark.skipif("float16" in ctranslate2.get_supported_compute_types("cpu"), reason="the CPU has float16")
 def test_a_type_of_numbers_that_the_processor_lacks_is_named(run: RunDir) -> None:
-    lacks = "ctranslate2 has no --compute-type float16 on this cpu; it has float32, int"
+    lacks = "ctranslate2 has no compute_type='float16' on this cpu; it has float32, int"
     with pytest.raises(SeqtoolError, match=lacks):
         Translator.load(run.path, engine="ctranslate2", device="cpu", compute_type="float16")
     notes: list[str] = []
     engine = Translator.load(run.path, device="cpu", compute_type="float16", notify=notes.append).engine
     assert (engine.name, engine.compute_type) == ("torch", "float16")
-    assert lacks in notes[0]
+    assert lacks in notes[0].replace("`", "")
 
 
 def test_a_type_of_numbers_that_only_one_engine_has_is_no_secret(run: RunDir) -> None:
     translator = Translator.load(run.path, compute_type="int8")
     assert (translator.engine.name, translator.engine.compute_type) == ("ctranslate2", "int8_float32")
-    with pytest.raises(SeqtoolError, match="torch engine has no --compute-type int8"):
+    with pytest.raises(SeqtoolError, match="torch engine has no compute_type='int8'"):
         translator.translate(["a man"], sample=True)
-    with pytest.raises(SeqtoolError, match="--compile is for the torch engine"):
+    with pytest.raises(SeqtoolError, match="compile=True is for the torch engine"):
         Translator.load(run.path, engine="ctranslate2", compile=True)
     assert Translator.load(run.path, compile=True).engine.name == "torch"
 

@@ -152,7 +152,7 @@ def test_workers_that_torchrun_restarts_do_not_start_over(corpus: list[str], run
 def test_fine_tuning_into_the_same_folder_is_refused(corpus: list[str], run: Path) -> None:
     command = [*train_command(corpus, run), "--fresh", "--from", str(run)]
     done = run_command(command, capture_output=True, text=True)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "--from and -o are the same folder" in done.stderr
     assert (run / "model.safetensors").exists()
 

@@ -21,7 +21,7 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
 
 
 def make_worker(translator: Translator, notes: list[str] | None = None) -> LineTranslator:
-    return LineTranslator(translator, {}, notify=(notes if notes is not None else []).append)
+    return LineTranslator(translator, notify=(notes if notes is not None else []).append)
 
 
 def translate_all(translator: Translator, path: Path) -> bytes:
@@ -104,16 +104,16 @@ def test_a_line_of_an_earlier_block_is_not_translated_again(translator: Translat
 
 
 def test_forms_hold_line_numbers_scores_and_objects(translator: Translator) -> None:
-    listed = LineTranslator(translator, {"n_best": 2}, n_best_form).translate([b"she", b""], 7)
+    listed = LineTranslator(translator, translator.make_options(n_best=2), n_best_form).translate([b"she", b""], 7)
     assert [line.split(b"\t")[:2] for line in listed[0].splitlines()] == [[b"7", b"-1.000000"]] * 2
     assert listed[1] == b"8\t0.000000\t\n"
-    worker = LineTranslator(translator, {"alignment": True}, json_form(1))
+    worker = LineTranslator(translator, translator.make_options(alignment=True), json_form(1))
     objects = [json.loads(line) for line in worker.translate([b"A man", b""], 1)]
     assert objects[0].keys() == {"text", "score", "tokens", "alignment", "source_tokens"}
     assert len(objects[0]["alignment"]) == len(objects[0]["tokens"])
     assert objects[1]["text"] == ""
     assert objects[1]["alignment"] == []
-    worker = LineTranslator(translator, {"token_scores": True}, json_form(1))
+    worker = LineTranslator(translator, translator.make_options(token_scores=True), json_form(1))
     assert json.loads(worker.translate([b""], 1)[0])["token_scores"] == []
 
 
@@ -126,7 +126,7 @@ def test_an_interrupted_file_is_continued_and_the_same(translator: Translator, t
     with open(sink.partial, "ab") as file:
         file.write(b"half a li")  # what a kill may leave behind the last state
     assert not path.exists()
-    with pytest.raises(SeqtoolError, match="holds 5 lines of an interrupted translation; continue it with --resume"):
+    with pytest.raises(SeqtoolError, match="holds 5 lines of an interrupted translation; continue it with resume=True"):
         FileSink(path, "f")
     engine = translator.engine
     assert isinstance(engine, ReversingEngine)

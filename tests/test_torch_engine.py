@@ -20,6 +20,7 @@ from seqtool.model.transformer import Transformer
 from seqtool.translation.engines import torch_engine
 from seqtool.translation.engines.batching import LEAST_TOKENS, LENGTH_STEP, padded_length, plan_batches
 from seqtool.translation.engines.interface import SearchOptions, TokenHypothesis
+from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.engines.torch_engine import TorchEngine, choose_dtype, work_or_halve
 from seqtool.translation.search.decoding import OpenSentences
 from seqtool.translation.translator import Translator
@@ -159,7 +160,7 @@ def test_an_ensemble_has_the_limits_of_its_shortest_model(tmp_path):
     for folders in ([free.path, short.path], [short.path, free.path]):
         translator = Translator.load(folders, engine="torch")
         assert translator.translate([line])[0].n_parts > 1
-        with pytest.raises(SeqtoolError, match=r"--prefix has \d+ tokens, but this model has positions for 59"):
+        with pytest.raises(SeqtoolError, match=r"a prefix has \d+ tokens, but this model has positions for 59"):
             translator.translate([line], prefixes=["zwei Hunde " * 40])
 
 
@@ -207,7 +208,7 @@ def test_a_batch_that_does_not_fit_is_halved():
     def never(batch: list[int]) -> list[int]:
         raise torch.OutOfMemoryError
 
-    with pytest.raises(SeqtoolError, match="narrower --beam"):
+    with pytest.raises(SeqtoolError, match="narrower beam, a lower max_length_ratio or device='cpu'"):
         work_or_halve(never, [1, 2])
 
     def wrong(batch: list[int]) -> list[int]:
@@ -262,7 +263,7 @@ def test_an_error_in_a_worker_reaches_the_caller():
 @pytest.mark.parametrize("compute_type", ["bfloat16", "float16"])
 def test_half_precision_works_on_the_cpu_too(tmp_path, compute_type):
     run = make_run(tmp_path / "run")
-    engine = TorchEngine.load([run], load_pair(run).vocabularies, compute_type=compute_type)
+    engine = TorchEngine.load([run], load_pair(run).vocabularies, EngineSettings(compute_type=compute_type))
     assert engine.compute_type == compute_type
     (found,) = engine.translate([[5, 6, 7]], SearchOptions(beam=3, n_best=3))
     (scores,) = engine.score([[5, 6, 7]], [found[0].ids])
@@ -281,7 +282,7 @@ def test_the_type_of_numbers_is_chosen_by_name(monkeypatch):
     for has_bfloat16, expected in ((True, torch.bfloat16), (False, torch.float16)):
         monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation, has=has_bfloat16: has)
         assert choose_dtype("auto", gpu) == expected
-    with pytest.raises(SeqtoolError, match="torch engine has no --compute-type int8; it has float32, bfloat16"):
+    with pytest.raises(SeqtoolError, match="torch engine has no compute_type='int8'; it has float32, bfloat16"):
         choose_dtype("int8", cpu)
 
 
@@ -292,7 +293,7 @@ def test_a_compiled_model_translates_the_same(tmp_path):
     run = make_run(tmp_path / "run", decoder_layers=3)
     plain, compiled = (
         TorchEngine.load([run], load_pair(run).vocabularies),
-        TorchEngine.load([run], load_pair(run).vocabularies, compile=True),
+        TorchEngine.load([run], load_pair(run).vocabularies, EngineSettings(compile=True)),
     )
     sources = make_sources(24, longest=40)
     options = SearchOptions(beam=2, max_length_ratio=0.1)

@@ -119,15 +119,15 @@ def test_unknown_options_and_a_bare_text_are_refused(tokenizers: TokenizerPair) 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"top_k": 3}, "add --sample"),
-        ({"seed": 1}, "--seed shape random sampling; add --sample"),
-        ({"diversity": 0.5}, "add --diverse-groups"),
-        ({"sample": True, "beam": 5}, "--beam is for a search"),
-        ({"sample": True, "patience": 2.0}, "--patience is for a search"),
-        ({"sample": True, "diverse_groups": 2, "diversity": 1.0}, "--diverse-groups is for a search"),
-        ({"sample": True, "required": [9]}, "--require is for a search"),
-        ({"diverse_groups": 2, "required": [9]}, "--require cannot be combined with --diverse-groups"),
-        ({"beam": 1, "required": [9]}, "a beam of 1 is too narrow .* for 1 required tokens; give --beam 2 or more"),
+        ({"top_k": 3}, "add sample=True"),
+        ({"seed": 1}, "seed are for random sampling; add sample=True"),
+        ({"diversity": 0.5}, "add diverse_groups"),
+        ({"sample": True, "beam": 5}, "beam is for a search, but sample draws"),
+        ({"sample": True, "patience": 2.0}, "patience is for a search"),
+        ({"sample": True, "diverse_groups": 2, "diversity": 1.0}, "diverse_groups is for a search"),
+        ({"sample": True, "required": [9]}, "required is for a search"),
+        ({"diverse_groups": 2, "required": [9]}, "required cannot be combined with diverse_groups"),
+        ({"beam": 1, "required": [9]}, "a beam of 1 is too narrow .* for 1 required tokens; give beam=2 or more"),
     ],
     ids=str,
 )
@@ -149,7 +149,7 @@ class LimitedEngine(ReversingEngine):
     name = "limited"
 
     def unsupported(self, options: SearchOptions, n_source: int) -> list[str]:
-        return ["--sample"] if options.sample else []
+        return ["`sample`"] if options.sample else []
 
 
 def test_an_engine_that_is_not_able_gives_way_and_says_so_once(tokenizers: TokenizerPair) -> None:
@@ -160,11 +160,11 @@ def test_an_engine_that_is_not_able_gives_way_and_says_so_once(tokenizers: Token
         translator.translate(["A man"], sample=True)
     translator.translate(["A man"])
     assert (len(first.calls), len(second.calls), len(notes)) == (1, 2, 1)
-    assert "--sample" in notes[0]
+    assert "`sample`" in notes[0]
 
 
 def test_an_engine_that_was_asked_for_says_what_it_cannot_do(tokenizers: TokenizerPair) -> None:
-    with pytest.raises(SeqtoolError, match="limited engine does not offer --sample"):
+    with pytest.raises(SeqtoolError, match="limited engine does not offer sample; use engine='torch'"):
         make_translator(tokenizers, LimitedEngine()).translate(["A man"], sample=True)
 
 
@@ -203,7 +203,7 @@ def test_pairs_that_are_too_long_are_scored_by_the_other_engine(tokenizers: Toke
 
 def test_pairs_that_no_engine_takes_are_named_by_their_line(tokenizers: TokenizerPair) -> None:
     long = "A man walks in the park. " * 3
-    with pytest.raises(SeqtoolError, match=r"line 8: longer than the 6 tokens .* takes; .*--engine"):
+    with pytest.raises(SeqtoolError, match=r"line 8: longer than the 6 tokens .* takes; .*, or use engine='torch'"):
         make_translator(tokenizers, ShortEngine()).score(["she", long], ["she", "she"], first_line=7)
     both = make_translator(tokenizers, ShortEngine(), fallback=ShortEngine)
     with pytest.raises(SeqtoolError, match=r"line 8: its \d+ tokens are more than the 6 that this model has"):

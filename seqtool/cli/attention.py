@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seqtool.errors import SeqtoolError
+from seqtool.errors import OptionError, SeqtoolError
 from seqtool.process import rank
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ class FirstTranslation:
 def check_picture(out: Path | None, resume: bool) -> None:
     """Refuse a file that could not be written, before a model is loaded."""
     if out is not None and resume:
-        raise SeqtoolError("--show-attention draws the first line, which --resume may not see; leave out one of them")
+        raise OptionError("--show-attention draws the first line, which --resume may not see; leave out one of them")
     if out is None or str(out) == "-":
         return
     if out.suffix.lower() != ".svg":
-        raise SeqtoolError(f"{out}: attention is drawn as SVG; give --show-attention a name that ends in .svg, or -")
+        raise OptionError(f"{out}: attention is drawn as SVG; give --show-attention a name that ends in .svg, or -")
     if out.is_dir() or not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
         raise SeqtoolError(
             f"{out}: cannot be written; give --show-attention a file in a folder that exists, to write to"

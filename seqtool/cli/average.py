@@ -12,7 +12,7 @@ def average(
         list[Path],
         typer.Argument(metavar="CKPT...", help="Checkpoints (run/checkpoints/step-...) or run directories."),
     ],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The new model folder.")],
+    out: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The new model folder.")],
 ) -> None:
     """Average the weights of several checkpoints into a new model folder that translates.
 

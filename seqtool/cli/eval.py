@@ -2,21 +2,31 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from seqtool.cli import eval_options as opt
-from seqtool.cli.options import JsonOption
+from seqtool.cli.options import (
+    BatchTokensOption,
+    BeamOption,
+    ComputeTypeOption,
+    DeviceOption,
+    EngineOption,
+    JsonOption,
+    LengthPenaltyOption,
+    MaxLengthRatioOption,
+    ThreadsOption,
+)
 from seqtool.cli.streams import notify
-from seqtool.errors import SeqtoolError
+from seqtool.errors import OptionError, SeqtoolError
 
 if TYPE_CHECKING:
     from seqtool.evaluation.scores.evaluation import Evaluation
     from seqtool.evaluation.scores.metrics import MetricOptions
     from seqtool.evaluation.scores.reference_set import ReferenceSet
-    from seqtool.evaluation.scores.systems import DecodeSettings, SystemOutput
+    from seqtool.evaluation.scores.systems import SystemOutput
+    from seqtool.translation.engines.settings import EngineSettings
 
 
 def eval(
@@ -53,14 +63,14 @@ def eval(
     paired_ar: opt.PairedAr = False,
     paired_bs_n: opt.PairedBsN = 1000,
     paired_ar_n: opt.PairedArN = 10000,
-    beam: opt.Beam = None,
-    length_penalty: opt.LengthPenalty = None,
-    max_length_ratio: opt.MaxLengthRatio = None,
-    engine: opt.Engine = "auto",
-    device: opt.Device = "auto",
-    threads: opt.Threads = 0,
-    batch_tokens: opt.BatchTokens = None,
-    compute_type: opt.ComputeType = "default",
+    beam: BeamOption = None,
+    length_penalty: LengthPenaltyOption = None,
+    max_length_ratio: MaxLengthRatioOption = None,
+    engine: EngineOption = "auto",
+    device: DeviceOption = "auto",
+    threads: ThreadsOption = 0,
+    batch_tokens: BatchTokensOption = None,
+    compute_type: ComputeTypeOption = "default",
 ) -> None:
     """Score a model, or an existing translation, against references.
 
@@ -75,7 +85,7 @@ def eval(
     check_usage(files or [], model or [], hyp, source, test_set, langpair, record)
     from seqtool.evaluation.scores.evaluation import ComparisonPlan, evaluate
     from seqtool.evaluation.scores.metrics import METRIC_NAMES, MetricOptions
-    from seqtool.evaluation.scores.systems import DecodeSettings
+    from seqtool.translation.engines.settings import EngineSettings
 
     names = [name.strip().lower() for names in metrics or METRIC_NAMES for name in names.split(",") if name.strip()]
     options = MetricOptions(
@@ -98,13 +108,12 @@ def eval(
         width=1 if width is None else width,
     )
     search = {"beam": beam, "length_penalty": length_penalty, "max_length_ratio": max_length_ratio}
-    settings = DecodeSettings(
+    settings = EngineSettings(
         engine=engine,
         device=device,
         threads=threads,
         batch_tokens=batch_tokens,
         compute_type=compute_type,
-        search=search,
     )
     tests = tuple(name for name, wanted in (("bs", paired_bs), ("ar", paired_ar)) if wanted) or ("bs", "ar")
     plan = ComparisonPlan(tests=tests, n_resamples=paired_bs_n, n_trials=paired_ar_n)
@@ -113,7 +122,7 @@ def eval(
         options, [path for path in (output, per_sentence) if path], model[0] if model and record else None
     )
     texts = read_test_set(files or [], bool(model), source, test_set, langpair)
-    system, *others = get_systems(hyp or model or [], vs or [], texts, settings)
+    system, *others = get_systems(hyp or model or [], vs or [], texts, settings, search)
     failure = write_output(output, system) if output else None
     found = evaluate(texts, system, options, others, plan, worst, with_sentences=per_sentence is not None)
     print_results(found, json_, width)
@@ -135,21 +144,21 @@ def check_usage(
     from seqtool.corpus.reading.corpus import names_pairs
 
     if bool(model) == bool(hyp):
-        raise typer.BadParameter("give either -m DIR (translate, then score) or --hyp FILE (score), not both or none")
+        raise OptionError("give either -m DIR (translate, then score) or --hyp FILE (score), not both or none")
     if bool(test_set) != bool(langpair):
-        raise typer.BadParameter("--test-set and --langpair belong together: --test-set wmt14 --langpair en-de")
+        raise OptionError("--test-set and --langpair belong together: --test-set wmt14 --langpair en-de")
     if test_set and (files or source):
-        raise typer.BadParameter("--test-set brings its own source and references; give no files beside it")
+        raise OptionError("--test-set brings its own source and references; give no files beside it")
     if not test_set and model and len(files) < 2 and not (files and names_pairs(files[0])):
-        raise typer.BadParameter(
+        raise OptionError(
             "-m needs a source and at least one reference: seqtool eval -m DIR SRC REF, or a file with both: test.tsv"
         )
     if not test_set and hyp and not files:
-        raise typer.BadParameter("--hyp needs at least one reference: seqtool eval --hyp FILE REF")
+        raise OptionError("--hyp needs at least one reference: seqtool eval --hyp FILE REF")
     if model and source:
-        raise typer.BadParameter("--source is for --hyp; with -m the source is the first file")
+        raise OptionError("--source is for --hyp; with -m the source is the first file")
     if record and not (model and len(model) == 1):
-        raise typer.BadParameter("--record writes into the manifest of one model; give exactly one -m")
+        raise OptionError("--record writes into the manifest of one model; give exactly one -m")
 
 
 def check_before_work(options: "MetricOptions", outputs: list[Path], recorded: Path | None) -> None:
@@ -185,7 +194,11 @@ def read_test_set(
 
 
 def get_systems(
-    first: Path | list[Path], others: list[Path], texts: "ReferenceSet", settings: "DecodeSettings"
+    first: Path | list[Path],
+    others: list[Path],
+    texts: "ReferenceSet",
+    settings: "EngineSettings",
+    search: Mapping[str, Any],
 ) -> "list[SystemOutput]":
     """Read translations from files, and make those of models.
 
@@ -202,19 +215,21 @@ def get_systems(
         else:
             check_can_translate(one, texts)
     return [
-        ready[index] if isinstance(one, Path) else translate_with(one, texts, settings)
+        ready[index] if isinstance(one, Path) else translate_with(one, texts, settings, search)
         for index, one in enumerate(named)
     ]
 
 
-def translate_with(models: list[Path], texts: "ReferenceSet", settings: "DecodeSettings") -> "SystemOutput":
+def translate_with(
+    models: list[Path], texts: "ReferenceSet", settings: "EngineSettings", search: Mapping[str, Any]
+) -> "SystemOutput":
     """Translate with a model or an ensemble, telling on stderr how far it is."""
     from seqtool.evaluation.scores.systems import translate_set
 
     def show(share: float) -> None:
         print(f"\rtranslating: {share:4.0%}", end="\n" if share >= 1 else "", file=sys.stderr, flush=True)
 
-    return translate_set(models, texts, settings, show if sys.stderr.isatty() else None, notify)
+    return translate_set(models, texts, settings, search, show if sys.stderr.isatty() else None, notify)
 
 
 def write_output(path: Path, system: "SystemOutput") -> OSError | None:

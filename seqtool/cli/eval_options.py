@@ -1,11 +1,11 @@
-"""The options of `seqtool eval`, one name an option, so that the command's signature stays readable."""
+"""The options that only `seqtool eval` has, one name each, so that the command's signature stays readable."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-METRICS, COMPARISON, DECODING = "Metrics, as in sacreBLEU", "Comparison", "Decoding"
+METRICS, COMPARISON = "Metrics, as in sacreBLEU", "Comparison"
 
 Files = Annotated[
     list[Path] | None,
@@ -33,7 +33,9 @@ PerSentence = Annotated[
     Path | None, typer.Option("--per-sentence", metavar="FILE", help="Write a TSV with a row for each sentence.")
 ]
 Worst = Annotated[int, typer.Option("--worst", min=0, help="Show this many of the worst lines.")]
-Output = Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Keep the translation in a file.")]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the translation to this file.")
+]
 Record = Annotated[bool, typer.Option("--record", help="Write the scores into the model's manifest.json.")]
 
 
@@ -68,19 +70,3 @@ PairedBs = Annotated[bool, _comparison("--paired-bs", "Only the paired bootstrap
 PairedAr = Annotated[bool, _comparison("--paired-ar", "Only paired approximate randomization.")]
 PairedBsN = Annotated[int, _comparison("--paired-bs-n", "Resamples of the bootstrap test.", low=2)]
 PairedArN = Annotated[int, _comparison("--paired-ar-n", "Trials of approximate randomization.", low=2)]
-
-
-def _decoding(name: str, help: str, metavar: str | None = None, low: float | None = None) -> object:
-    return typer.Option(name, help=help, metavar=metavar, min=low, rich_help_panel=DECODING)
-
-
-Beam = Annotated[int | None, _decoding("--beam", "Beam width (1: greedy).", low=1)]
-LengthPenalty = Annotated[float | None, _decoding("--length-penalty", "Exponent of the length penalty.", low=0)]
-MaxLengthRatio = Annotated[
-    float | None, _decoding("--max-length-ratio", "Most target tokens for a source token (plus 16).", low=0.1)
-]
-Engine = Annotated[str, _decoding("--engine", "auto, torch or ctranslate2.", "NAME")]
-Device = Annotated[str, _decoding("--device", "auto, cpu, cuda or mps.", "NAME")]
-Threads = Annotated[int, _decoding("--threads", "CPU threads (0: all cores).", low=0)]
-BatchTokens = Annotated[int | None, _decoding("--batch-tokens", "Source tokens translated at once.", low=1)]
-ComputeType = Annotated[str, _decoding("--compute-type", "Arithmetic, as in 'seqtool translate'.", "NAME")]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from seqtool.errors import SeqtoolError, suggest
+from seqtool.errors import OptionError, suggest
 
 FORMATS = ("ctranslate2",)
 
@@ -18,7 +18,7 @@ def export(
         str, typer.Option("--quantization", metavar="NAME", help="int8, int8_float32, float16, bfloat16 or float32.")
     ] = "int8",
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Where to put it; without it DIR/ctranslate2.")
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Where to put it; without it DIR/ctranslate2.")
     ] = None,
 ) -> None:
     """Convert a model to CTranslate2, which translates several times faster.
@@ -29,7 +29,7 @@ def export(
     Example: [bold]seqtool export -m run --to ctranslate2 --quantization int8[/bold]
     """
     if to not in FORMATS:
-        raise SeqtoolError(f"cannot export to '{to}'{suggest(to, FORMATS)}")
+        raise OptionError(f"cannot export to '{to}'{suggest(to, FORMATS)}")
     from seqtool.run_directory import RunDir
     from seqtool.translation.export.ctranslate2 import export_ctranslate2
 

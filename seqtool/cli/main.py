@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from seqtool import __version__
+from seqtool.cli.option_names import with_options
 from seqtool.cli.streams import BROKEN_PIPE, drop_output, quiet_if_closed
-from seqtool.errors import SeqtoolError
+from seqtool.errors import OptionError, SeqtoolError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
@@ -21,7 +22,10 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "token_normalize_func": lambda name: "output" if name == "out" else name,  # --out: an earlier name
+    },
 )
 
 
@@ -47,7 +51,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # tidied up after like Ctrl-C
     from seqtool.cli import commands
 
-    commands.register(app, sys.argv[1] if len(sys.argv) > 1 else None)
+    called = sys.argv[1] if len(sys.argv) > 1 else None
+    commands.register(app, called)
     try:
         code = app(standalone_mode=False)
         with quiet_if_closed():  # what is still to be written
@@ -56,8 +61,11 @@ def main() -> None:
     except BrokenPipeError:
         drop_output()
         sys.exit(BROKEN_PIPE)
+    except OptionError as error:
+        command = f"seqtool {called}" if called in commands.COMMANDS else "seqtool"
+        fail(f"{with_options(error.marked)}\nTry '{command} --help'.", 2, error)
     except SeqtoolError as error:
-        fail(str(error), 1, error)
+        fail(with_options(error.marked), 1, error)
     except UsageError as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "seqtool"

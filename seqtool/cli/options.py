@@ -57,3 +57,32 @@ AgainstOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+def _grouped(panel: str, name: str, help: str, metavar: str | None = None, low: float | None = None) -> object:
+    return typer.Option(name, help=help, metavar=metavar, min=low, rich_help_panel=panel, show_default=False)
+
+
+BeamOption = Annotated[int | None, _grouped("Search", "--beam", "Beam width (1: greedy).", low=1)]
+LengthPenaltyOption = Annotated[
+    float | None,
+    _grouped("Search", "--length-penalty", "Exponent of the GNMT length penalty (0: none, at most 10).", low=0),
+]
+MaxLengthRatioOption = Annotated[
+    float | None,
+    _grouped("Search", "--max-length-ratio", "Most target tokens per source token (plus 16).", low=0.1),
+]
+EngineOption = Annotated[str, _grouped("Engine", "--engine", "auto, torch or ctranslate2.", "NAME")]
+DeviceOption = Annotated[str, _grouped("Engine", "--device", "auto, cpu, cuda or mps.", "NAME")]
+ThreadsOption = Annotated[int, _grouped("Engine", "--threads", "CPU threads (0: all cores).", low=0)]
+BatchTokensOption = Annotated[int | None, _grouped("Engine", "--batch-tokens", "Most source tokens in a batch.", low=1)]
+ComputeTypeOption = Annotated[
+    str,
+    _grouped(
+        "Engine",
+        "--compute-type",
+        "Number type: float32, bfloat16, float16; with ctranslate2 also int8, ...; auto is the fastest of the device "
+        "(bfloat16 or float16 on a GPU). Default: as exported, or float32 with torch.",
+        "NAME",
+    ),
+]

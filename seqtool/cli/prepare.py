@@ -18,7 +18,7 @@ from seqtool.cli.options import (
 )
 from seqtool.config import ConfigRequest, resolve_config
 from seqtool.durations import format_seconds
-from seqtool.errors import SeqtoolError
+from seqtool.errors import OptionError
 
 if TYPE_CHECKING:
     from seqtool.corpus.progress import Progress
@@ -63,9 +63,9 @@ def prepare(
     asked = ConfigRequest(preset=preset, file=config, flags=flags, overrides=tuple(set_ or ()))
     resolve_config(asked)  # a bad value fails here, before anything is read
     if not corpus and not more:
-        raise SeqtoolError("which corpus? Give one file with pairs, or two aligned files, source then target")
+        raise OptionError("which corpus? Give one file with pairs, or two aligned files, source then target")
     if out is None:
-        raise SeqtoolError("where should the prepared corpus go? Name a folder with -o DIR")
+        raise OptionError("where should the prepared corpus go? Name a folder with -o DIR")
 
     from seqtool.corpus.preparing.prepared import PrepareRequest
     from seqtool.corpus.preparing.run_corpus import prepare_run

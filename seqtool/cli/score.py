@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqtool.cli.options import JsonOption, ModelOption
+from seqtool.cli.options import (
+    BatchTokensOption,
+    ComputeTypeOption,
+    DeviceOption,
+    EngineOption,
+    JsonOption,
+    ModelOption,
+    ThreadsOption,
+)
 from seqtool.cli.streams import notify, quiet_if_closed
 from seqtool.corpus.text import clean_text
-from seqtool.errors import SeqtoolError
+from seqtool.errors import OptionError, SeqtoolError
 
 if TYPE_CHECKING:
     from seqtool.corpus.reading.corpus import Corpus
@@ -29,13 +37,11 @@ def score(
     ] = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Divide by the tokens, the end included.")] = False,
     json_: JsonOption = False,
-    engine: Annotated[str, typer.Option("--engine", help="auto, torch or ctranslate2.")] = "auto",
-    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")] = "auto",
-    threads: Annotated[int, typer.Option("--threads", min=0, help="CPU threads (0: all cores).")] = 0,
-    batch_tokens: Annotated[int | None, typer.Option("--batch-tokens", min=1, help="Source tokens at once.")] = None,
-    compute_type: Annotated[
-        str, typer.Option("--compute-type", help="Arithmetic, as in 'seqtool translate'.")
-    ] = "default",
+    engine: EngineOption = "auto",
+    device: DeviceOption = "auto",
+    threads: ThreadsOption = 0,
+    batch_tokens: BatchTokensOption = None,
+    compute_type: ComputeTypeOption = "default",
 ) -> None:
     """Print the log-probability of each translation, one number a line.
 
@@ -46,9 +52,17 @@ def score(
     """
     from seqtool.corpus.reading.blocks import count_pairs
     from seqtool.corpus.reading.corpus import names_pairs, parse_corpus, require_files
+    from seqtool.translation.engines.settings import EngineSettings
 
+    settings = EngineSettings(
+        engine=engine,
+        device=device,
+        threads=threads,
+        batch_tokens=batch_tokens,
+        compute_type=compute_type,
+    )
     if target is None and not names_pairs(source):
-        raise SeqtoolError(
+        raise OptionError(
             f"{source}: no translations to score; give SRC and TGT, or one file with pairs, such as a TSV"
         )
     corpus = parse_corpus([source] if target is None else [source, target])
@@ -56,7 +70,7 @@ def score(
     count_pairs(corpus)  # files that do not match are refused before a model is loaded
     from seqtool.translation.translator import Translator
 
-    translator = Translator.load(model, engine, device, threads, compute_type, batch_tokens, notify)
+    translator = Translator.with_engine(model, settings, notify)
     first = 1
     with quiet_if_closed():
         for pairs in read_numbered(corpus):

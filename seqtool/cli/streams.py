@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from seqtool.cli.option_names import with_options
 from seqtool.errors import SeqtoolError
 
 BROKEN_PIPE = 141  # what a shell reports of a program that wrote into a closed pipe
@@ -12,7 +13,7 @@ BROKEN_PIPE = 141  # what a shell reports of a program that wrote into a closed 
 
 def notify(message: str) -> None:
     """Tell the user something on stderr."""
-    print(f"seqtool: {message}", file=sys.stderr)
+    print(f"seqtool: {with_options(message)}", file=sys.stderr)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from seqtool.cli.options import (
 )
 from seqtool.config import ConfigRequest, config_to_toml, resolve_config
 from seqtool.demo import demo_folder
-from seqtool.errors import SeqtoolError
+from seqtool.errors import OptionError
 from seqtool.process import choose_device, rank
 from seqtool.run_directory import RunDir
 from seqtool.training.parent import describe_parent
@@ -29,7 +29,7 @@ def train(
     corpus: CorpusArgument = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", metavar="DIR", help="The run directory.", show_default="checkpoints/demo"),
+        typer.Option("-o", "--output", metavar="DIR", help="The run directory.", show_default="checkpoints/demo"),
     ] = None,
     more: MoreCorporaOption = None,
     valid: ValidOption = None,
@@ -73,7 +73,7 @@ def train(
     )
     resolve_config(asked)  # a bad value fails here, before torch is loaded
     if out is None and not is_demo and not print_config:
-        raise SeqtoolError("where should the model go? Name a folder with -o DIR")
+        raise OptionError("where should the model go? Name a folder with -o DIR")
 
     from seqtool.corpus.reading.corpus import parse_against, parse_corpus, parse_corpus_option
     from seqtool.training.checks import check_request

@@ -9,9 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from seqtool.cli import translate_options as opt
-from seqtool.cli.options import ModelOption
+from seqtool.cli.options import (
+    BatchTokensOption,
+    BeamOption,
+    ComputeTypeOption,
+    DeviceOption,
+    EngineOption,
+    LengthPenaltyOption,
+    MaxLengthRatioOption,
+    ModelOption,
+    ThreadsOption,
+)
 from seqtool.cli.streams import notify, quiet_if_closed
-from seqtool.errors import SeqtoolError
+from seqtool.errors import OptionError, SeqtoolError
 from seqtool.process import rank
 
 if TYPE_CHECKING:
@@ -29,10 +39,10 @@ def translate(
     token_scores: opt.TokenScores = False,
     n_best: opt.NBest = 1,
     show_attention: opt.ShowAttention = None,
-    beam: opt.Beam = None,
-    length_penalty: opt.LengthPenalty = None,
+    beam: BeamOption = None,
+    length_penalty: LengthPenaltyOption = None,
     coverage_penalty: opt.CoveragePenalty = None,
-    max_length_ratio: opt.MaxLengthRatio = None,
+    max_length_ratio: MaxLengthRatioOption = None,
     patience: opt.Patience = None,
     no_repeat_ngram: opt.NoRepeatNgram = None,
     diverse_groups: opt.DiverseGroups = None,
@@ -45,11 +55,11 @@ def translate(
     top_k: opt.TopK = None,
     top_p: opt.TopP = None,
     seed: opt.Seed = None,
-    engine: opt.Engine = "auto",
-    device: opt.Device = "auto",
-    threads: opt.Threads = 0,
-    batch_tokens: opt.BatchTokens = None,
-    compute_type: opt.ComputeType = "default",
+    engine: EngineOption = "auto",
+    device: DeviceOption = "auto",
+    threads: ThreadsOption = 0,
+    batch_tokens: BatchTokensOption = None,
+    compute_type: ComputeTypeOption = "default",
     compile_: opt.Compile = False,
 ) -> None:
     """Translate lines from stdin (or a file) to stdout (or a file).
@@ -81,21 +91,30 @@ def translate(
         "token_scores": token_scores,
     }
     from seqtool.cli.attention import FirstTranslation, check_picture, draw_attention
+    from seqtool.translation.engines.settings import EngineSettings
 
+    settings = EngineSettings(
+        engine=engine,
+        device=device,
+        threads=threads,
+        batch_tokens=batch_tokens,
+        compute_type=compute_type,
+        compile=compile_,
+    )
+    if token_scores and not json_:
+        raise OptionError("--token-scores are part of the objects that --json prints; add --json")
     check_files(input, output, resume)
     check_picture(show_attention, resume)
-    if token_scores and not json_:
-        raise SeqtoolError("--token-scores are part of the objects that --json prints; add --json")
     from seqtool.translation.lines.stream import LineTranslator, json_form, n_best_form, plain_form
     from seqtool.translation.translator import Translator
 
-    translator = Translator.load(model, engine, device, threads, compute_type, batch_tokens, notify, compile_)
+    translator = Translator.with_engine(model, settings, notify)
     options = translator.make_options(**search)  # a bad value fails here, before any input is read
     used = translator.engine_for(options)
     bar = make_bar(input, output)
     form = json_form(n_best) if json_ else n_best_form if n_best > 1 else plain_form
     first = FirstTranslation(form)
-    worker = LineTranslator(translator, search, first if show_attention else form, prefix, note_beside(bar))
+    worker = LineTranslator(translator, options, first if show_attention else form, prefix, note_beside(bar))
     identity = fingerprint(model, used, [options, prefix, json_]) if output else ""
     run(worker, input, output, resume, identity, bar)
     if show_attention:
@@ -154,7 +173,7 @@ def check_files(input: Path | None, output: Path | None, resume: bool) -> None:
     from seqtool.translation.lines.sharding import Shard
 
     if resume and (output is None or is_stream(output)):
-        raise SeqtoolError("--resume continues a file; name it with --output FILE")
+        raise OptionError("--resume continues a file; name it with --output FILE")
     if output is not None and output.is_dir():
         raise SeqtoolError(f"{output}: is a folder; give --output the name of a file")
     if input is not None and not input.exists():
@@ -168,7 +187,7 @@ def check_files(input: Path | None, output: Path | None, resume: bool) -> None:
     if input is None and stat.S_ISDIR(os.fstat(sys.stdin.fileno()).st_mode):
         raise SeqtoolError("stdin is a folder; give -i FILE")
     if Shard.current() and any(path is None or is_stream(path) for path in (input, output)):
-        raise SeqtoolError("several processes cannot share stdin, stdout or a pipe; give -i FILE and --output FILE")
+        raise OptionError("several processes cannot share stdin, stdout or a pipe; give -i FILE and --output FILE")
 
 
 def read_input(input: Path | None, live: bool) -> Iterator[list[bytes]]:

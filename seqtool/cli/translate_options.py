@@ -1,11 +1,11 @@
-"""The options of `seqtool translate`, one name an option, so that the command's signature stays readable."""
+"""The options that only `seqtool translate` has, one name each, so that the command's signature stays readable."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-FILES, SEARCH, SAMPLING, MACHINE = "Input and output", "Search", "Sampling", "Engine"
+FILES, SEARCH, SAMPLING, ENGINE = "Input and output", "Search", "Sampling", "Engine"
 
 
 def _option(panel: str, name: str, help: str, metavar: str | None = None, low: float | None = None) -> object:
@@ -15,7 +15,7 @@ def _option(panel: str, name: str, help: str, metavar: str | None = None, low: f
 
 Input = Annotated[Path | None, _option(FILES, "-i/--input", "Translate this file (.gz, .xz, .zst too).", "FILE")]
 Output = Annotated[
-    Path | None, _option(FILES, "--output", "Write to this file, which appears when all is done.", "FILE")
+    Path | None, _option(FILES, "-o/--output", "Write to this file, which appears when all is done.", "FILE")
 ]
 Resume = Annotated[bool, _option(FILES, "--resume", "Continue an interrupted --output.")]
 Json = Annotated[
@@ -32,16 +32,8 @@ ShowAttention = Annotated[
     _option(FILES, "--show-attention", "Draw what the first line looked at: an SVG file, or - for text.", "FILE"),
 ]
 
-Beam = Annotated[int | None, _option(SEARCH, "--beam", "Beam width (1: greedy).", low=1)]
-LengthPenalty = Annotated[
-    float | None,
-    _option(SEARCH, "--length-penalty", "Exponent of the GNMT length penalty (0: none, at most 10).", low=0),
-]
 CoveragePenalty = Annotated[
     float | None, _option(SEARCH, "--coverage-penalty", "Weight of the GNMT coverage penalty.", low=0)
-]
-MaxLengthRatio = Annotated[
-    float | None, _option(SEARCH, "--max-length-ratio", "Most target tokens for a source token (plus 16).", low=0.1)
 ]
 Patience = Annotated[
     float | None,
@@ -69,22 +61,6 @@ TopK = Annotated[int | None, _option(SAMPLING, "--top-k", "Draw from the k most 
 TopP = Annotated[float | None, _option(SAMPLING, "--top-p", "Draw from the words that make up this probability.")]
 Seed = Annotated[int | None, _option(SAMPLING, "--seed", "The same seed draws the same words.", low=0)]
 
-Engine = Annotated[str, _option(MACHINE, "--engine", "auto, torch or ctranslate2.", "NAME")]
-Device = Annotated[str, _option(MACHINE, "--device", "auto, cpu, cuda or mps.", "NAME")]
-Threads = Annotated[int, _option(MACHINE, "--threads", "CPU threads (default: all cores).", low=0)]
-BatchTokens = Annotated[
-    int | None, _option(MACHINE, "--batch-tokens", "Source tokens translated at once, at most.", low=1)
-]
-ComputeType = Annotated[
-    str,
-    _option(
-        MACHINE,
-        "--compute-type",
-        "Arithmetic: float32, bfloat16, float16, and int8, ... with ctranslate2; auto is the quickest of the device "
-        "(bfloat16 or float16 on a GPU). Without it as exported, and float32 with torch.",
-        "NAME",
-    ),
-]
 Compile = Annotated[
-    bool, _option(MACHINE, "--compile", "torch.compile the model (torch engine); slow to start, for large inputs.")
+    bool, _option(ENGINE, "--compile", "torch.compile the model (torch engine); slow to start, for large inputs.")
 ]

@@ -3,7 +3,7 @@
 from seqtool.corpus.preparing.prepared import find_other_corpus, read_manifest
 from seqtool.corpus.reading.blocks import count_pairs
 from seqtool.corpus.reading.corpus import require_files
-from seqtool.errors import SeqtoolError
+from seqtool.errors import OptionError, SeqtoolError
 from seqtool.files import make_folder
 from seqtool.run_directory import RunDir
 from seqtool.training.data import read_valid
@@ -15,13 +15,13 @@ def check_request(request: TrainRequest) -> None:
     if request.start_from:
         RunDir(request.start_from).require_model()
         if request.start_from.resolve() == request.out.resolve():
-            raise SeqtoolError(f"{request.out}: --from and -o are the same folder; give -o another one")
+            raise OptionError(f"{request.out}: `start_from` and `out` are the same folder; give `out` another one")
     run = RunDir(request.out)
     run.restore()
     if run.weights.exists() and not run.checkpoint_folders() and not request.fresh:
         raise SeqtoolError(
             f"{run.path}: holds a model, and no checkpoint to continue from; "
-            "give another -o (with --from this one to fine-tune it), or --fresh to start over"
+            "give another `out` (with `start_from` this one to fine-tune it), or `fresh=True` to start over"
         )
     if not request.starts_over:
         check_same_corpus(run, request)
@@ -42,5 +42,5 @@ def check_same_corpus(run: RunDir, request: TrainRequest) -> None:
     if change := find_other_corpus(manifest, request.corpora):
         raise SeqtoolError(
             f"{run.path}: the corpus is not the one that this run was begun with ({change}). Restore it to continue, "
-            "give -o for a new run (--from this one to fine-tune it), or --fresh to start over"
+            "give `out` for a new run (`start_from` this one to fine-tune it), or `fresh=True` to start over"
         )

@@ -54,16 +54,16 @@ def open_data(request: TrainRequest, run: RunDir, config: Config) -> TrainingDat
     corpus = PreparedCorpus.open(run.prepared)
     valid = read_valid(request.valid) if request.valid else corpus.held_out
     if not valid:
-        raise SeqtoolError(f"{run.path}: the corpus is too small to hold pairs out of it; give --valid")
+        raise SeqtoolError(f"{run.path}: the corpus is too small to hold pairs out of it; give `valid`")
     dropout = BpeDropout.of(tokenizers, config.tokenizer.bpe_dropout, config.train.seed, config.data.max_tokens)
     return TrainingData(tokenizers, corpus, valid, dropout)
 
 
 def read_valid(corpus: Corpus) -> list[tuple[str, str]]:
     """Read the validation pairs as text; a line that cannot be decoded is an error, since scores depend on each."""
-    pairs = read_texts(corpus, "give --valid one file with pairs, or give it twice, for the source and for the target")
+    pairs = read_texts(corpus, "give `valid` one file with pairs, or give it twice, for the source and for the target")
     if not pairs:
-        raise SeqtoolError(f"{corpus}: the validation set is empty; give another --valid, or none to hold some out")
+        raise SeqtoolError(f"{corpus}: the validation set is empty; give another `valid`, or none to hold some out")
     return pairs
 
 

@@ -46,7 +46,7 @@ def train(request: TrainRequest) -> bool:
     progress = Progress(quiet=not workers.is_first)
     run = RunDir(make_folder(request.out))
     try:
-        busy = f"{run.path}: another training is at work in this folder; wait for it or give another -o"
+        busy = f"{run.path}: another training is at work in this folder; wait for it or give another `out`"
         # A worker group that torchrun restarts may still be ending.
         with locked(run.lock, busy, patience=5) if workers.is_first else contextlib.nullcontext():
             return _train(request, run, workers, progress)
@@ -113,8 +113,8 @@ def build_trainer(
     if checkpoint is not None:
         if checkpoint.state.get("data") != data.corpus.fingerprint:
             raise SeqtoolError(
-                f"{run.path}: the corpus has changed since this run began. Restore it to continue, give -o for a new "
-                "run (--from this one to fine-tune it), or --fresh to start over"
+                f"{run.path}: the corpus has changed since this run began. Restore it to continue, give `out` for a "
+                "new run (`start_from` this one to fine-tune it), or `fresh=True` to start over"
             )
         progress.say(f"continuing at step {trainer.state.step:,}")
     return trainer, validator

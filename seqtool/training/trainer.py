@@ -70,7 +70,7 @@ class Trainer:
                 self.progress.say(f"warning: {warning}")
         if checkpoint is None:
             if warnings:
-                raise SeqtoolError(f"{self.run.checkpoints}: no checkpoint is whole; start over with --fresh")
+                raise SeqtoolError(f"{self.run.checkpoints}: no checkpoint is whole; start over with `fresh=True`")
             return None
         with torch.no_grad():
             put_weights(self.model, checkpoint.tensors("model"), checkpoint.path)
@@ -171,8 +171,9 @@ class Trainer:
         if bad_in_a_row >= self.config.train.max_bad_steps:
             raise SeqtoolError(
                 f"the last {bad_in_a_row} steps before step {self.state.step:,} gave a loss or gradient that is not "
-                f"finite, so training has stopped; the last good checkpoint is in {self.run.checkpoints}. Start over "
-                "(another -o, or --fresh) with a lower train.lr, a longer train.warmup or train.precision=float32"
+                f"finite, so training has stopped; the last good checkpoint is in {self.run.checkpoints}. Start "
+                "over (another `out`, or `fresh=True`) with a lower train.lr, a longer train.warmup or "
+                "train.precision=float32"
             )
 
     def _report(self, lr: float) -> None:

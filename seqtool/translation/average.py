@@ -45,7 +45,7 @@ def average(paths: Sequence[Path], out: Path) -> RunDir:
     sources = [find_source(path) for path in paths]
     run = RunDir(out)
     if run.weights.exists():
-        raise SeqtoolError(f"{out}: holds a model already; give another folder with -o")
+        raise SeqtoolError(f"{out}: holds a model already; give another folder as `out`")
     check_same_tokens([source.run for source in sources])
     for source in sources:
         check_sum(source.weights)
@@ -61,7 +61,9 @@ def average(paths: Sequence[Path], out: Path) -> RunDir:
             save_weights({name: mean_of(files, name) for name in shapes}, run.weights)
             run.write_manifest(describe(run, sources, shapes))
         except OSError as error:
-            raise SeqtoolError(f"{out}: cannot be written ({error.strerror}); make room or give another -o") from None
+            raise SeqtoolError(
+                f"{out}: cannot be written ({error.strerror}); make room or give another `out`"
+            ) from None
     return run
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from seqtool.config import DecodeConfig
 from seqtool.corpus.tokenizer.interface import SPACE, SpecialIds, Tokenizer
-from seqtool.errors import SeqtoolError, suggest
+from seqtool.errors import OptionError, SeqtoolError, suggest
 from seqtool.translation.engines.interface import Engine, SearchOptions
 
 ALWAYS_TOLD = ("beam", "length_penalty", "coverage_penalty", "max_length_ratio")
@@ -19,7 +19,7 @@ def make_options(config: DecodeConfig, target: Tokenizer, changes: Mapping[str, 
     given = {name: value for name, value in changes.items() if value is not None}
     for name in given:
         if name not in known:
-            raise SeqtoolError(f"there is no search option '{name}'{suggest(name, known)}")
+            raise OptionError(f"there is no search option '{name}'{suggest(name, known)}")
     for name in ("banned", "required"):
         if name in given:
             given[name] = token_ids(given[name], target, name)
@@ -32,20 +32,19 @@ def make_options(config: DecodeConfig, target: Tokenizer, changes: Mapping[str, 
 def check_together(options: SearchOptions, given: Mapping[str, Any]) -> None:
     """Raise where an option that was given would have no effect beside the others."""
     if not options.sample and (options.top_k or options.top_p < 1 or options.temperature != 1 or "seed" in given):
-        raise SeqtoolError("--temperature, --top-k, --top-p and --seed shape random sampling; add --sample")
+        raise OptionError("`temperature`, `top_k`, `top_p` and `seed` are for random sampling; add `sample=True`")
     if "diversity" in given and options.diverse_groups == 1:
-        raise SeqtoolError("--diversity is how much groups avoid each other; add --diverse-groups")
-    names = {"beam": "--beam", "patience": "--patience", "diverse_groups": "--diverse-groups", "required": "--require"}
-    for name, option in names.items():
+        raise OptionError("`diversity` is how much groups avoid each other; add `diverse_groups`")
+    for name in ("beam", "patience", "diverse_groups", "required"):
         if options.sample and name in given:
-            raise SeqtoolError(f"{option} is for a search, but --sample draws at random; leave out one of them")
+            raise OptionError(f"`{name}` is for a search, but `sample` draws at random; leave out one of them")
     n_required = len(options.required)
     if n_required and options.diverse_groups > 1:
-        raise SeqtoolError("--require cannot be combined with --diverse-groups; leave out one of them")
+        raise OptionError("`required` cannot be combined with `diverse_groups`; leave out one of them")
     if n_required >= options.beam:
-        raise SeqtoolError(
+        raise OptionError(
             f"a beam of {options.beam} is too narrow to find good places for {n_required} required tokens; "
-            f"give --beam {n_required + 1} or more"
+            f"give `beam={n_required + 1}` or more"
         )
 
 
@@ -55,12 +54,12 @@ def check_ids(options: SearchOptions, prefixes: Sequence[Sequence[int]], special
     if min(wanted | {*options.banned}, default=0) < 0:
         raise SeqtoolError(f"token {min(wanted | {*options.banned})} cannot be: token ids begin with 0; give another")
     if special.eos in options.banned:
-        raise SeqtoolError("the end symbol cannot be banned: no translation could end; take it off the banned tokens")
+        raise OptionError("the end symbol cannot be banned: no translation could end; take it off the banned tokens")
     if {special.pad, special.bos, special.eos} & wanted:
-        raise SeqtoolError("begin, end and padding symbols cannot be required or stand in a prefix; leave them out")
+        raise OptionError("begin, end and padding symbols cannot be required or stand in a prefix; leave them out")
     both = set(options.banned) & set(options.required)
     if both:
-        raise SeqtoolError(f"token {min(both)} is both banned and required; take it off one of the two")
+        raise OptionError(f"token {min(both)} is both banned and required; take it off one of the two")
     return max(wanted | {*options.banned}, default=0)
 
 

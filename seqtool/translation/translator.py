@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 from seqtool.config import Config, DecodeConfig
 from seqtool.corpus.text import clean_text
 from seqtool.corpus.tokenizer.interface import TokenizerPair
-from seqtool.errors import SeqtoolError
+from seqtool.errors import OptionError, SeqtoolError
 from seqtool.translation.engines.interface import Engine, SearchOptions, TokenHypothesis
+from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.guard import choose
 from seqtool.translation.lines.reading import name_lines
 from seqtool.translation.lines.splitting import split_text
@@ -69,23 +70,34 @@ class Translator:
     def load(
         cls,
         model: str | Path | Sequence[str | Path],
+        *,
         engine: str = "auto",
         device: str = "auto",
         threads: int = 0,
         compute_type: str = "default",
         batch_tokens: int | None = None,
-        notify: Callable[[str], None] | None = None,
         compile: bool = False,
+        notify: Callable[[str], None] | None = None,
     ) -> "Translator":
-        """Open a run directory, or several as an ensemble; threads 0 means all cores.
+        """Open a run directory, or several as an ensemble; the settings are those of EngineSettings."""
+        settings = EngineSettings(
+            engine=engine,
+            device=device,
+            threads=threads,
+            compute_type=compute_type,
+            batch_tokens=batch_tokens,
+            compile=compile,
+        )
+        return cls.with_engine([model] if isinstance(model, str | Path) else model, settings, notify)
 
-        The engine `auto` takes ctranslate2 where it is installed, exported and able, and torch for all else. The
-        compute type `default` is what was exported, or float32 with torch; `auto` is the quickest of the device.
-        """
+    @classmethod
+    def with_engine(
+        cls, models: Sequence[str | Path], settings: EngineSettings, notify: Callable[[str], None] | None = None
+    ) -> "Translator":
+        """Open run directories with the engine that is asked for; `notify` is told what is odd about them."""
         from seqtool.translation.engines.choosing import load_parts
 
-        folders = [Path(model)] if isinstance(model, str | Path) else [Path(folder) for folder in model]
-        parts = load_parts(folders, engine, device, threads, compute_type, batch_tokens, compile)
+        parts = load_parts([Path(model) for model in models], settings)
         if notify:
             for note in parts.notes:
                 notify(note)
@@ -120,12 +132,13 @@ class Translator:
     def translate(
         self,
         sources: Sequence[str],
+        options: SearchOptions | None = None,
         *,
         prefixes: Sequence[str] | None = None,
         progress: Callable[[float], None] | None = None,
-        **options: Any,
+        **changes: Any,
     ) -> list[Translation]:
-        """Translate lines; the options are those of SearchOptions (beam, length_penalty, n_best, sample, ...).
+        """Translate lines with options that make_options() made, or that are given by name (beam, n_best, ...).
 
         A prefix is a text that its line's translation must begin with. `progress` is told the share done so far.
         """
@@ -135,7 +148,7 @@ class Translator:
             raise SeqtoolError("prefixes is a list of texts, one for each source; write prefixes=[text]")
         if prefixes is not None and len(prefixes) != len(sources):
             raise SeqtoolError(f"there are {len(sources)} sources but {len(prefixes)} prefixes; give one for each")
-        search = self.make_options(**options)
+        search = self._one_of(options, changes)
         engine = self.engine_for(search)
         lines = list(zip(map(clean_text, sources), prefixes or [""] * len(sources), strict=True))
         unique = list(dict.fromkeys(lines))
@@ -172,7 +185,7 @@ class Translator:
         lines = name_lines(first_line + row for row in long)
         cause = f"{lines}: longer than the {self.engine.max_tokens:,} tokens that the {self.engine.name} engine takes"
         if self._fallback is None:
-            advice = "" if self.engine.name == "torch" else ", or use --engine torch"
+            advice = "" if self.engine.name == "torch" else ", or use `engine='torch'`"
             raise SeqtoolError(f"{cause}; shorten what is there{advice}")
         second = self._second_engine(f"{cause}, so the slower torch engine is used")
         for row in long:
@@ -183,13 +196,23 @@ class Translator:
                 )
         return [(self.engine, sorted(set(range(len(lengths))).difference(long))), (second, long)]
 
-    def make_options(self, **options: Any) -> SearchOptions:
-        """Return the search options that translate() would use for these."""
-        return make_options(self.config, self.tokenizers.target, options)
+    def make_options(self, **changes: Any) -> SearchOptions:
+        """Return the model's own search options with some of them changed; None changes nothing.
 
-    def describe(self, **options: Any) -> dict[str, Any]:
+        The words in `banned` and `required` may be given as texts.
+        """
+        return make_options(self.config, self.tokenizers.target, changes)
+
+    def _one_of(self, options: SearchOptions | None, changes: dict[str, Any]) -> SearchOptions:
+        if options is None:
+            return self.make_options(**changes)
+        if changes:
+            raise OptionError(f"there are options already, and {', '.join(changes)} too; change them in make_options()")
+        return options
+
+    def describe(self, options: SearchOptions | None = None, **changes: Any) -> dict[str, Any]:
         """Return the settings that translate() would use for these options, for the record of a score."""
-        search = self.make_options(**options)
+        search = self._one_of(options, changes)
         return describe_search(search, self.engine_for(search))
 
     def longest_part(self, search: SearchOptions) -> int:
@@ -206,7 +229,8 @@ class Translator:
             return self.engine
         cause = f"the {self.engine.name} engine does not offer {', '.join(missing)}"
         if self._fallback is None:
-            raise SeqtoolError(f"{cause}; use --engine torch")
+            advice = "leave that out" if self.engine.name == "torch" else "use `engine='torch'`"
+            raise OptionError(f"{cause}; {advice}")
         return self._second_engine(f"{cause}, so the slower torch engine is used")
 
     def _second_engine(self, note: str) -> Engine:
@@ -234,7 +258,7 @@ class Translator:
             start = self.tokenizers.target.encode(clean_text(prefix)) if prefix else []
             if 0 < self.max_positions <= len(start):
                 raise SeqtoolError(
-                    f"--prefix has {len(start):,} tokens, but this model has positions for {self.max_positions - 1:,}; "
+                    f"a prefix has {len(start):,} tokens, but this model has positions for {self.max_positions - 1:,}; "
                     "shorten it"
                 )
             parts = [Part(tuple(piece), ()) for piece in pieces if piece]

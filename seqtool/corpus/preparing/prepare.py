@@ -60,10 +60,10 @@ def prepare_corpus(
     """
     make_folder(out.parent)
     if dropped is not None:
-        make_folder(dropped.parent, "--dropped")
+        make_folder(dropped.parent)
         if dropped.is_dir():
-            raise SeqtoolError(f"{dropped}: is a folder; give --dropped a file to write to")
-    busy = f"{out.parent}: a corpus is being prepared here already; wait, or give another -o"
+            raise SeqtoolError(f"{dropped}: is a folder; give `dropped` a file to write to")
+    busy = f"{out.parent}: a corpus is being prepared here already; wait, or give another `out`"
     with locked(out.parent, busy), _explaining_full_disk(out), contextlib.ExitStack() as stack:
         folder = stack.enter_context(whole_folder(out))
         sources = request.describe_sources()
@@ -182,7 +182,7 @@ def _explaining_full_disk(out: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise SeqtoolError(
-            f"{out}: cannot be written ({error.strerror or error}); make room or give another -o"
+            f"{out}: cannot be written ({error.strerror or error}); make room or give another `out`"
         ) from None
 
 

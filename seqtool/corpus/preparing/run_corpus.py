@@ -150,7 +150,9 @@ def describe_preparation(prepared: PreparedCorpus) -> list[str]:
     if n_extra := prepared.manifest.get("extra_columns", 0):
         notes.append(f"{n_extra:,} lines have more than two columns; the first is the source and the second the target")
     if prepared.held_out:
-        notes.append(f"{len(prepared.held_out):,} pairs were held out for validation, since no --valid was given")
+        notes.append(
+            f"{len(prepared.held_out):,} pairs were held out for validation, since no validation set was given"
+        )
     return notes
 
 
@@ -190,5 +192,5 @@ def _protect_model(run: RunDir, tokenizers: TokenizerPair | None, change: str | 
     ):
         raise SeqtoolError(
             f"{run.path}: holds a model that was trained otherwise ({change or 'it must be prepared anew'}); "
-            "give another -o, or start over with 'seqtool train --fresh'"
+            "give another `out`, or start over with 'seqtool train --fresh'"
         )

@@ -82,7 +82,7 @@ class _Worker:
         if answer is None:
             raise SeqtoolError(
                 f"a worker process ended unexpectedly (exit code {self._process.wait()}); if the machine is short of "
-                "memory, use fewer with --set data.workers=1"
+                "memory, use fewer with data.workers = 1"
             )
         if "error" in answer.facts:
             raise RuntimeError(f"in a worker process: {answer.facts['error']}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from seqtool.corpus.reading.forms import holds_pairs, open_file, require_lines
 from seqtool.corpus.reading.opening import readable
 from seqtool.corpus.reading.records import Columns
-from seqtool.errors import SeqtoolError
+from seqtool.errors import OptionError, SeqtoolError
 
 WITH_COLUMNS = re.compile(r"(.+):([^:/]+):([^:/]+)")
 
@@ -39,12 +39,12 @@ def parse_corpus(paths: Sequence[Path], weight: float = 1.0) -> Corpus:
     """Make a corpus of one file with pairs, which may name its columns as in a.csv:en:de, or of two aligned files."""
     if not paths or len(paths) > 2:
         listed = ": " + ", ".join(str(path) for path in paths) if paths else ""
-        raise SeqtoolError(
+        raise OptionError(
             "a corpus is one TSV, TMX, CSV, JSONL or PO file, or two aligned files (source, then target),"
-            f" not {len(paths)} files{listed}; give further ones to train on with --corpus"
+            f" not {len(paths)} files{listed}; give further ones to train on with `corpus`"
         )
     if not (math.isfinite(weight) and weight > 0):
-        raise SeqtoolError(f"{' '.join(map(str, paths))}: the weight of a corpus must be more than 0, not {weight}")
+        raise OptionError(f"{' '.join(map(str, paths))}: the weight of a corpus must be more than 0, not {weight}")
     if len(paths) == 2:
         return Corpus(Path(paths[0]), Path(paths[1]), weight)
     match = WITH_COLUMNS.fullmatch(str(paths[0]))
@@ -54,7 +54,7 @@ def parse_corpus(paths: Sequence[Path], weight: float = 1.0) -> Corpus:
 
 
 def parse_corpus_option(text: str) -> Corpus:
-    """Make a corpus of a --corpus value: "a.tsv", "a.en,a.de", and either with a weight as in "a.tsv@0.5"."""
+    """Make a corpus of a text that names it: "a.tsv", "a.en,a.de", and either with a weight as in "a.tsv@0.5"."""
     names, weight = text, 1.0
     head, at, tail = text.rpartition("@")
     if at and not Path(text).exists():
@@ -62,23 +62,23 @@ def parse_corpus_option(text: str) -> Corpus:
             names, weight = head, float(tail)
         except ValueError:
             if "," not in tail and "/" not in tail and "." not in tail:
-                raise SeqtoolError(f"--corpus {text}: the weight after '@' must be a number, not '{tail}'") from None
+                raise OptionError(f"{text}: the weight after '@' must be a number, not '{tail}'") from None
     parts = [names] if Path(names).exists() else names.split(",")
     if not all(parts):
-        raise SeqtoolError(
-            f"--corpus {text}: write it as FILE.tsv, SOURCE,TARGET or either with a weight, FILE.tsv@0.5"
+        raise OptionError(
+            f"{text!r} names no corpus: write it as FILE.tsv, SOURCE,TARGET or either with a weight, FILE.tsv@0.5"
         )
     return parse_corpus([Path(part) for part in parts], weight)
 
 
 def parse_against(values: Sequence[str]) -> list[Corpus]:
-    """Turn --against values into corpora: one with a comma or of a file that holds pairs stands alone, others go two by
-    two."""
+    """Turn the values of `against` into corpora: one with a comma or of a file that holds pairs stands alone, the
+    others go two by two."""
     alone = [value for value in values if _stands_alone(value)]
     others = [Path(value) for value in values if value not in alone]
     if len(others) > 1 and len(others) % 2:
-        raise SeqtoolError(
-            "--against: give one file with pairs, or two files for each set, source then target;"
+        raise OptionError(
+            "`against`: give one file with pairs, or two files for each set, source then target;"
             f" these are {len(others)}: {', '.join(map(str, others))}"
         )
     pairs = [others[i : i + 2] for i in range(0, len(others), 2)]

@@ -88,7 +88,7 @@ def require_lines(file: OpenFile) -> None:
     }[file.form]
     raise SeqtoolError(
         f"{file.name}: {what}, where a text file with one sentence a line is needed. If it holds pairs, give it alone: "
-        "as the corpus, as one --valid, --against or --corpus, or as the test set"
+        "as the corpus, as `valid`, `against` or `corpus`, or as the test set"
     )
 
 

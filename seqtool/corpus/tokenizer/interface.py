@@ -94,7 +94,7 @@ class Tokenizer(ABC):
             write_whole(path, self.model)
         except OSError as error:
             raise SeqtoolError(
-                f"{path}: cannot be written ({error.strerror}); make room, or give another place with -o"
+                f"{path}: cannot be written ({error.strerror}); make room, or give another place"
             ) from None
 
 

@@ -38,7 +38,7 @@ def train_apart(texts: Iterable[str], config: TokenizerConfig) -> bytes:
     if answer is None:
         raise SeqtoolError(
             "the process that trained the tokenizer ended unexpectedly; if the machine is short of memory, "
-            "train on fewer pairs with --set tokenizer.sample_pairs=100000"
+            "train on fewer pairs with tokenizer.sample_pairs = 100000"
         )
     if "problem" in answer.facts:
         raise SeqtoolError(answer.facts["problem"])

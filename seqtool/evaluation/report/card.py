@@ -101,7 +101,7 @@ def read_card(run: RunDir, verify: bool = True) -> Card:
         raise SeqtoolError(f"{run.path}: no such run directory; train one with 'seqtool train -o {run.path}'")
     manifest = run.read_manifest()
     if not run.manifest.is_file() and not run.config.is_file():
-        raise SeqtoolError(f"{run.path}: not a run directory (it has no config.toml); give the -o folder of a training")
+        raise SeqtoolError(f"{run.path}: not a run directory (it has no config.toml); give the folder of a training")
     training = manifest.training or TrainingFacts()
     finished = run.manifest.is_file() and training.finished is not False
     files = check_files(run, manifest.files, verify)

@@ -6,7 +6,7 @@ from typing import Any
 
 from sacrebleu.significance import PairedTest
 
-from seqtool.errors import SeqtoolError
+from seqtool.errors import OptionError, SeqtoolError
 from seqtool.evaluation.scores.metrics import HIGHER_IS_BETTER, MetricOptions, as_command_reads, build_metric
 
 TEST_NAMES = {"bs": "paired bootstrap", "ar": "paired approximate randomization"}
@@ -90,7 +90,7 @@ def compare_systems(
     The random seed is sacreBLEU's own: 12345, or the environment variable SACREBLEU_SEED.
     """
     if len(systems) < 2:
-        raise SeqtoolError("a comparison needs at least two systems; add one with --vs")
+        raise OptionError("a comparison needs at least two systems; add one with `vs`")
     names = unique_names([system.name for system in systems])
     lines: list[list[str]] = []
     for name, system in zip(names, systems, strict=True):

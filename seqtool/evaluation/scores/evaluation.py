@@ -20,7 +20,7 @@ from seqtool.evaluation.scores.systems import SystemOutput
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonPlan:
-    """Which paired tests to run on the systems given with --vs, and how often they draw."""
+    """Which paired tests to run on the systems to compare with, and how often they draw."""
 
     tests: tuple[str, ...] = ("bs", "ar")
     n_resamples: int = 1000

@@ -7,7 +7,7 @@ from typing import Any
 from sacrebleu import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric, Score
 
-from seqtool.errors import SeqtoolError, suggest
+from seqtool.errors import OptionError, SeqtoolError, suggest
 
 METRIC_NAMES = ("bleu", "chrf", "chrf++", "ter")
 METRIC_TITLES = {"bleu": "BLEU", "chrf": "chrF", "chrf++": "chrF++", "ter": "TER"}
@@ -39,12 +39,12 @@ class MetricOptions:
 
     def __post_init__(self) -> None:
         if not self.metrics:
-            raise SeqtoolError(f"no metric is chosen; known are: {', '.join(METRIC_NAMES)}")
+            raise OptionError(f"no metric is chosen; known are: {', '.join(METRIC_NAMES)}")
         _check_choice("metric", self.metrics, METRIC_NAMES)
         _check_choice("tokenizer", (self.tokenize or BLEU.TOKENIZER_DEFAULT,), tuple(BLEU.TOKENIZERS))
         _check_choice("smoothing method", (self.smooth_method,), tuple(BLEU.SMOOTH_DEFAULTS))
         if self.confidence == 1 or self.confidence < 0:
-            raise SeqtoolError(f"a confidence interval needs at least 2 resamples, not {self.confidence}")
+            raise OptionError(f"a confidence interval needs at least 2 resamples, not {self.confidence}")
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def build_metric(
         wanted = f"the tokenizer '{options.tokenize}'" if options.tokenize else "the target language's tokenizer"
         reason = " ".join(str(error).split())
         raise SeqtoolError(
-            f"sacreBLEU cannot load {wanted} ({reason}); install or download it, or choose another with --tokenize"
+            f"sacreBLEU cannot load {wanted} ({reason}); install or download it, or choose another `tokenize`"
         ) from None
 
 
@@ -204,4 +204,4 @@ def _score_with(name: str, metric: Metric, hypotheses: Sequence[str], options: M
 def _check_choice(kind: str, chosen: Sequence[str], known: Sequence[str]) -> None:
     for word in chosen:
         if word not in known:
-            raise SeqtoolError(f"unknown {kind} '{word}'{suggest(word, known)}")
+            raise OptionError(f"unknown {kind} '{word}'{suggest(word, known)}")

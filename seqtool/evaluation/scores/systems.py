@@ -1,29 +1,18 @@
 """What is to be scored: translations from a file, or made by a model, with the settings that they were made with."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from seqtool import __version__
-from seqtool.errors import SeqtoolError
+from seqtool.errors import OptionError
 from seqtool.evaluation.scores.metrics import MetricScore
 from seqtool.evaluation.scores.reference_set import ReferenceSet, read_text_lines
 from seqtool.files import sha256_of
 from seqtool.manifest import ScoreEntry
 from seqtool.run_directory import RunDir
-
-
-@dataclass(frozen=True, kw_only=True)
-class DecodeSettings:
-    """How models translate; what is None is left to the model's own configuration."""
-
-    engine: str = "auto"
-    device: str = "auto"
-    threads: int = 0
-    batch_tokens: int | None = None
-    compute_type: str = "default"
-    search: dict[str, Any] = field(default_factory=dict)  # beam, length_penalty, ... as SearchOptions names them
+from seqtool.translation.engines.settings import EngineSettings
 
 
 @dataclass(frozen=True)
@@ -46,9 +35,7 @@ def read_output(path: Path, test_set: ReferenceSet) -> SystemOutput:
 def check_can_translate(models: Sequence[Path], test_set: ReferenceSet) -> list[str]:
     """Return the sources that models are to translate; raise where there are none, or no such models."""
     if test_set.sources is None:
-        raise SeqtoolError(
-            f"{name_models(models)} is a model, but the source to translate is not known; give it with --source FILE"
-        )
+        raise OptionError(f"{name_models(models)} is a model, but the source to translate is not known; give `source`")
     for model in models:
         RunDir(model).require_model()
     return test_set.sources
@@ -62,26 +49,23 @@ def name_models(models: Sequence[Path]) -> str:
 def translate_set(
     models: Sequence[Path],
     test_set: ReferenceSet,
-    settings: DecodeSettings,
+    settings: EngineSettings,
+    search: Mapping[str, Any],
     progress: Callable[[float], None] | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> SystemOutput:
-    """Translate the sources of a test set with a model, or with several as an ensemble."""
+    """Translate the sources of a test set with a model, or with several as an ensemble.
+
+    `search` has the options of the search that are not the model's own.
+    """
     sources = check_can_translate(models, test_set)
     from seqtool.translation.translator import Translator
 
-    translator = Translator.load(
-        models,
-        engine=settings.engine,
-        device=settings.device,
-        threads=settings.threads,
-        batch_tokens=settings.batch_tokens,
-        compute_type=settings.compute_type,
-        notify=notify,
-    )
-    translations = translator.translate(sources, progress=progress, **settings.search)
+    translator = Translator.with_engine(models, settings, notify)
+    options = translator.make_options(**search)
+    translations = translator.translate(sources, options, progress=progress)
     decoding = {
-        **translator.describe(**settings.search),
+        **translator.describe(options),
         "model": "+".join(sha256_of(RunDir(model).weights) for model in models),
         "seqtool": __version__,
     }

@@ -11,16 +11,13 @@ from pathlib import Path
 from seqtool.config import Config, load_config
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_pair
-from seqtool.errors import SeqtoolError, suggest
-from seqtool.process import choose_device, parse_device, threads_per_process
+from seqtool.errors import OptionError, SeqtoolError
+from seqtool.process import threads_per_process
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.ct2_engine import IMPORTS, CTranslate2Engine, is_installed, why_not_here
 from seqtool.translation.engines.interface import Engine
+from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.export.record import is_current, read_record
-
-ENGINES = ("auto", "torch", "ctranslate2")
-FLOATS = ("float32", "bfloat16", "float16")
-COMPUTE_TYPES = ("default", "auto", *FLOATS, "int8", *(f"int8_{name}" for name in FLOATS), "int16")
 
 
 @dataclass(frozen=True)
@@ -34,53 +31,38 @@ class TranslatorParts:
     notes: list[str] = field(default_factory=list)
 
 
-def load_parts(
-    folders: list[Path],
-    engine: str,
-    device: str,
-    threads: int,
-    compute_type: str,
-    batch_tokens: int | None,
-    compile: bool = False,
-) -> TranslatorParts:
+def load_parts(folders: list[Path], settings: EngineSettings) -> TranslatorParts:
     """Open one run directory, or several as an ensemble, with the engine asked for."""
-    check_names(engine, device, compute_type)
     if not folders:
-        raise SeqtoolError("no model is given; name a run directory with -m DIR")
+        raise OptionError("no model is given; name a run directory with `model`")
     runs = [RunDir(folder).require_model() for folder in folders]
     configs = [load_config(run.config) for run in runs]
     config = with_chosen_penalty(with_shortest_limits(configs), runs[0])
     tokenizers = load_pair(runs[0])
-    size = batch_tokens or config.decode.batch_tokens
-    threads = threads or config.decode.threads or threads_per_process()
+    settings = replace(
+        settings,
+        batch_tokens=settings.batch_tokens or config.decode.batch_tokens,
+        threads=settings.threads or config.decode.threads or threads_per_process(),
+    )
 
     def load_torch() -> Engine:
         with IMPORTS:
             from seqtool.translation.engines.torch_engine import TorchEngine
 
-        return TorchEngine.load(
-            runs,
-            tokenizers.vocabularies,
-            choose_device(device),
-            compute_type=compute_type,
-            compile=compile,
-            batch_tokens=size,
-            threads=threads,
-        )
+        return TorchEngine.load(runs, tokenizers.vocabularies, settings)
 
-    if compile and engine == "ctranslate2":
-        raise SeqtoolError("--compile is for the torch engine; leave it out, or use --engine torch")
-    if compile or engine == "torch":
+    if settings.compile or settings.engine == "torch":
         return TranslatorParts(config, tokenizers, load_torch())
-    obstacle = why_not_ctranslate2(runs, device, compute_type)
-    if obstacle and engine == "ctranslate2":
-        raise SeqtoolError(f"{obstacle}; or use --engine torch")
+    obstacle = why_not_ctranslate2(runs, settings)
+    if obstacle and settings.engine == "ctranslate2":
+        wrong_usage = len(runs) > 1 or settings.device == "mps"
+        raise (OptionError if wrong_usage else SeqtoolError)(f"{obstacle}; or use `engine='torch'`")
     if obstacle:
         is_news = runs[0].ctranslate2.exists() and len(runs) == 1
         notes = [f"{obstacle}; the slower torch engine is used"] if is_news else []
         return TranslatorParts(config, tokenizers, load_torch(), notes=notes)
-    fast = load_ctranslate2(runs[0], tokenizers, device, threads, compute_type, size)
-    return TranslatorParts(config, tokenizers, fast, load_torch if engine == "auto" else None)
+    fast = load_ctranslate2(runs[0], tokenizers, settings)
+    return TranslatorParts(config, tokenizers, fast, load_torch if settings.engine == "auto" else None)
 
 
 def with_shortest_limits(configs: list[Config]) -> Config:
@@ -100,39 +82,20 @@ def with_chosen_penalty(config: Config, run: RunDir) -> Config:
     return replace(config, decode=replace(config.decode, length_penalty=chosen))
 
 
-def check_names(engine: str, device: str, compute_type: str) -> None:
-    """Raise where there is no such engine, device or type of numbers anywhere."""
-    if engine not in ENGINES:
-        raise SeqtoolError(f"there is no engine '{engine}'{suggest(engine, ENGINES)}")
-    parse_device(device)
-    if compute_type not in COMPUTE_TYPES:
-        raise SeqtoolError(f"there is no compute type '{compute_type}'{suggest(compute_type, COMPUTE_TYPES)}")
-
-
-def load_ctranslate2(
-    run: RunDir, tokenizers: TokenizerPair, device: str, threads: int, compute_type: str, batch_tokens: int
-) -> Engine:
+def load_ctranslate2(run: RunDir, tokenizers: TokenizerPair, settings: EngineSettings) -> Engine:
     """Load the exported form of a model."""
     record = read_record(run.ctranslate2) or {}
-    return CTranslate2Engine(
-        run.ctranslate2,
-        tokenizers,
-        device=device,
-        threads=threads,
-        compute_type=compute_type,
-        batch_tokens=batch_tokens,
-        n_positions=int(record.get("positions", 0)),
-        n_learned=int(record.get("learned_positions", 0)),
-    )
+    n_positions, n_learned = int(record.get("positions", 0)), int(record.get("learned_positions", 0))
+    return CTranslate2Engine(run.ctranslate2, tokenizers, settings, n_positions=n_positions, n_learned=n_learned)
 
 
-def why_not_ctranslate2(runs: list[RunDir], device: str, compute_type: str) -> str | None:
+def why_not_ctranslate2(runs: list[RunDir], settings: EngineSettings) -> str | None:
     """Return what keeps ctranslate2 from being used and how to change it; None where nothing does."""
     run = runs[0]
     if len(runs) > 1:
-        return "the ctranslate2 engine takes one model, not an ensemble; give one -m"
-    if device == "mps":
-        return "the ctranslate2 engine does not run on mps; give --device cpu"
+        return "the ctranslate2 engine takes one model, not an ensemble; give one `model`"
+    if settings.device == "mps":
+        return "the ctranslate2 engine does not run on mps; give `device='cpu'`"
     if not is_installed():
         return "ctranslate2 is not installed; install it with: pip install 'seqtool[fast]'"
     if not run.ctranslate2.is_dir():
@@ -143,4 +106,4 @@ def why_not_ctranslate2(runs: list[RunDir], device: str, compute_type: str) -> s
             f"{run.ctranslate2} was not made from the present {run.weights.name}; "
             f"make it again with 'seqtool export -m {run.path} --to ctranslate2'"
         )
-    return why_not_here(device, compute_type)
+    return why_not_here(settings.device, settings.compute_type)

@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seqtool.corpus.tokenizer.interface import TokenizerPair
-from seqtool.errors import SeqtoolError
+from seqtool.errors import OptionError, SeqtoolError
 from seqtool.process import count_cores, local_rank, parse_device
 from seqtool.translation.engines.interface import Progress, SearchOptions, TokenHypothesis
+from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.search.penalties import length_penalty
 
 BATCH_ROWS = 12  # sentences at once in one worker
@@ -80,10 +81,10 @@ def why_not_here(device: str, compute_type: str) -> str | None:
     kind, number = choose_place(device)
     if kind == "cuda" and number >= n_gpus:
         name = f"device {device}" if ":" in device else "CUDA device for each process" if n_gpus else "CUDA device"
-        return f"ctranslate2 finds no {name} here; give --device cpu" + (" or start fewer" if n_gpus else "")
+        return f"ctranslate2 finds no {name} here; give `device='cpu'`" + (" or start fewer" if n_gpus else "")
     known = sorted(ctranslate2.get_supported_compute_types(kind))
     if compute_type not in ("default", "auto", *known):
-        return f"ctranslate2 has no --compute-type {compute_type} on this {kind}; it has {', '.join(known)}"
+        return f"ctranslate2 has no `compute_type='{compute_type}'` on this {kind}; it has {', '.join(known)}"
     return None
 
 
@@ -105,24 +106,22 @@ class CTranslate2Engine:
         self,
         folder: Path,
         tokenizers: TokenizerPair,
+        settings: EngineSettings | None = None,
         *,
-        device: str = "auto",
-        threads: int = 0,
-        compute_type: str = "default",
-        batch_tokens: int = BATCH_TOKENS,
         n_positions: int = 0,
         n_learned: int = 0,
     ) -> None:
         """Load an exported folder; its table holds n_positions (0: no limit), of which n_learned are a model's own."""
         ctranslate2 = import_ctranslate2()
-        kind, number = choose_place(device)
-        self.workers = (threads or count_cores()) if kind == "cpu" else 1
+        settings = settings or EngineSettings()
+        kind, number = choose_place(settings.device)
+        self.workers = (settings.threads or count_cores()) if kind == "cpu" else 1
         try:
             self._model = ctranslate2.Translator(
                 str(folder),
                 device=kind,
                 device_index=number,
-                compute_type=compute_type,
+                compute_type=settings.compute_type,
                 inter_threads=self.workers,
                 intra_threads=1,
                 max_queued_batches=-1,
@@ -130,12 +129,12 @@ class CTranslate2Engine:
         except (RuntimeError, ValueError) as error:
             raise SeqtoolError(
                 f"{folder}: ctranslate2 cannot load this model ({error}); "
-                "make it again with 'seqtool export', or use --engine torch"
+                "make it again with 'seqtool export', or use `engine='torch'`"
             ) from None
         self._source, self._target = tokenizers.source, tokenizers.target
         self.max_tokens = max(0, n_positions - 1)
         self._n_learned = n_learned
-        self.batch_tokens = min(batch_tokens, BATCH_TOKENS)
+        self.batch_tokens = min(settings.batch_tokens or BATCH_TOKENS, BATCH_TOKENS)
         self.batches_at_once = 32 * self.workers  # what a caller should give at once, in multiples of batch_tokens
         self.compute_type = str(self._model.compute_type)
         self._min_rows = 1 if self.compute_type.startswith("int8") else MIN_FLOAT_ROWS
@@ -144,14 +143,14 @@ class CTranslate2Engine:
         """Name the options asked for that ctranslate2 has no match for, where sources have up to n_source tokens."""
         longest = max(n_source, self._limit(options, n_source))
         asked = {
-            "--sample": options.sample,  # its random numbers depend on what else is in a batch
-            "--coverage-penalty": options.coverage_penalty != 0,
-            "--diverse-groups": options.diverse_groups > 1,
-            "--require": bool(options.required),
-            f"--patience {options.patience:g}": (
+            "`sample`": options.sample,  # its random numbers depend on what else is in a batch
+            "`coverage_penalty`": options.coverage_penalty != 0,
+            "`diverse_groups`": options.diverse_groups > 1,
+            "`required`": bool(options.required),
+            f"`patience={options.patience:g}`": (
                 math.isinf(options.patience) or (options.beam == 1 and options.patience != 1)
             ),
-            f"--max-length-ratio {options.max_length_ratio:g} for lines of {n_source:,} tokens": (
+            f"`max_length_ratio={options.max_length_ratio:g}` for lines of {n_source:,} tokens": (
                 0 < self.max_tokens < longest
             ),
         }
@@ -168,9 +167,9 @@ class CTranslate2Engine:
         missing = self.unsupported(options, max(map(len, sources), default=0))
         starts = prefixes if prefixes is not None else [()] * len(sources)
         if 0 < self.max_tokens < max(map(len, starts), default=0):
-            missing.append(f"a --prefix of more than {self.max_tokens:,} tokens")
+            missing.append(f"a prefix of more than {self.max_tokens:,} tokens")
         if missing:
-            raise SeqtoolError(f"the ctranslate2 engine does not offer {', '.join(missing)}; use --engine torch")
+            raise OptionError(f"the ctranslate2 engine does not offer {', '.join(missing)}; use `engine='torch'`")
         special = self._target.special
         found: list[list[Ended]] = [[] for _ in sources]
         odd: list[int] = []

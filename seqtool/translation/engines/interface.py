@@ -5,10 +5,24 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from seqtool.config import DecodeConfig
-from seqtool.errors import SeqtoolError
+from seqtool.errors import OptionError
 
 USUAL_LENGTH_PENALTY = 1.0  # where neither the user nor validation chose one
 
+
+LIMITS = {  # the lowest and highest value of a search option
+    "beam": (1, 1000),
+    "n_best": (1, 10**6),
+    "length_penalty": (0, 10),
+    "coverage_penalty": (0, 100),
+    "max_length_ratio": (0, 1000),
+    "temperature": (1e-6, 1000),
+    "top_k": (0, 2**31),
+    "top_p": (1e-6, 1),
+    "seed": (0, 2**63 - 1),
+    "diversity": (0, 100),
+    "no_repeat_ngram": (0, 1000),
+}
 
 Progress = Callable[[Sequence[int]], None]  # is told which of the sources are done, as they are
 
@@ -37,29 +51,22 @@ class SearchOptions:
     alignment: bool = False
 
     def __post_init__(self) -> None:
-        for name, value, low, high in (
-            ("beam", self.beam, 1, 1000),
-            ("n-best", self.n_best, 1, 10**6),
-            ("length-penalty", self.length_penalty, 0, 10),
-            ("coverage-penalty", self.coverage_penalty, 0, 100),
-            ("max-length-ratio", self.max_length_ratio, 0, 1000),
-            ("temperature", self.temperature, 1e-6, 1000),
-            ("top-k", self.top_k, 0, 2**31),
-            ("top-p", self.top_p, 1e-6, 1),
-            ("seed", self.seed, 0, 2**63 - 1),
-            ("diversity", self.diversity, 0, 100),
-            ("no-repeat-ngram", self.no_repeat_ngram, 0, 1000),
-        ):
-            if not low <= value <= high:
-                raise SeqtoolError(f"--{name} must be from {low} to {high}, not {value}")
+        for name, (low, high) in LIMITS.items():
+            value = getattr(self, name)
+            kind = int if isinstance(type(self).__dataclass_fields__[name].default, int) else (int, float)
+            if not isinstance(value, kind) or not low <= value <= high:
+                whole = "a whole number " if kind is int and isinstance(value, float) else ""
+                raise OptionError(f"`{name}` must be {whole}from {low} to {high}, not {value!r}")
         if not (0 < self.patience <= 1000 or self.patience == float("inf")):
-            raise SeqtoolError(f"--patience must be more than 0 and at most 1000, or inf, not {self.patience}")
+            raise OptionError(f"`patience` must be more than 0 and at most 1000, or inf, not {self.patience}")
         if not self.sample and self.n_best > self.beam:
-            raise SeqtoolError(f"--n-best {self.n_best} needs a beam as wide; give --beam {self.n_best}, or --sample")
+            raise OptionError(
+                f"`n_best={self.n_best}` needs a beam as wide; give `beam={self.n_best}`, or `sample=True`"
+            )
         if self.diverse_groups < 1 or self.beam % self.diverse_groups:
-            raise SeqtoolError(
+            raise OptionError(
                 f"a beam of {self.beam} cannot be shared out evenly to {self.diverse_groups} diverse groups; "
-                "give a beam that is a multiple of the groups"
+                "give a `beam` that is a multiple of the groups"
             )
 
     @classmethod

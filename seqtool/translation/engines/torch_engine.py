@@ -16,14 +16,15 @@ import torch
 from torch import Tensor, nn
 
 from seqtool.corpus.tokenizer.interface import Vocabularies
-from seqtool.errors import SeqtoolError
+from seqtool.errors import OptionError, SeqtoolError
 from seqtool.model.interface import TranslationModel
 from seqtool.model.loading import load_model
 from seqtool.model.oom import is_out_of_memory
-from seqtool.process import count_cores
+from seqtool.process import choose_device, count_cores
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.batching import MIN_ROWS, pad_rows, padded_length, plan_batches
 from seqtool.translation.engines.interface import Progress, SearchOptions, TokenHypothesis
+from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.engines.worker_threads import WorkerThreads
 from seqtool.translation.search.beam_search import beam_search
 from seqtool.translation.search.beam_step import NOTHING, Finished
@@ -37,7 +38,8 @@ Result = TypeVar("Result")
 
 TORCH_TYPES = ("float32", "bfloat16", "float16")
 
-CPU_TOKENS = 4096  # source tokens in a batch of one CPU core, at most; larger ones are no quicker
+BATCH_TOKENS = 8192  # source tokens in a batch, at most
+CPU_TOKENS = 4096  # in a batch of one CPU core, at most; larger ones are no quicker
 SCORED_AT_ONCE = 4096  # tokens whose log-probabilities over the vocabulary are held at once in scoring
 LOOK_EVERY = 4  # steps between looks at what is done, where a look makes the host wait for the device
 
@@ -62,7 +64,7 @@ class TorchEngine:
         models: Sequence[TranslationModel],
         device: str | torch.device = "cpu",
         *,
-        batch_tokens: int = 8192,
+        batch_tokens: int = BATCH_TOKENS,
         threads: int = 0,
     ) -> None:
         """Use models that are on a device already, and turn their dropout off; threads (0: one a core) are for a CPU.
@@ -92,26 +94,23 @@ class TorchEngine:
         cls,
         runs: Sequence[RunDir],
         vocabularies: Vocabularies,
-        device: str | torch.device = "cpu",
-        *,
-        compute_type: str = "default",
-        compile: bool = False,
-        batch_tokens: int = 8192,
-        threads: int = 0,
+        settings: EngineSettings | None = None,
     ) -> "TorchEngine":
         """Load the models of run directories; several are an ensemble."""
-        dtype = choose_dtype(compute_type, torch.device(device))
+        settings = settings or EngineSettings()
+        device = choose_device(settings.device)
+        dtype = choose_dtype(settings.compute_type, device)
         check_same_tokens(runs)
         models = [load_model(run, vocabularies, device).to(dtype) for run in runs]
-        if compile:
+        if settings.compile:
             for model in models:
                 model.compile_for_translation()
-        return cls(models, device, batch_tokens=batch_tokens, threads=threads)
+        return cls(models, device, batch_tokens=settings.batch_tokens or BATCH_TOKENS, threads=settings.threads)
 
     def unsupported(self, options: SearchOptions, n_source: int) -> list[str]:
         """Name the options asked for that it has no match for: only what needs attention, of models without it."""
         return (
-            ["--coverage-penalty for a model without attention"]
+            ["`coverage_penalty` for a model without attention"]
             if options.coverage_penalty and not self.attending
             else []
         )
@@ -283,8 +282,8 @@ def choose_dtype(compute_type: str, device: torch.device) -> torch.dtype:
         return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
     types = {"default": "float32", "auto": "float32", **{name: name for name in TORCH_TYPES}}
     if compute_type not in types:
-        raise SeqtoolError(
-            f"the torch engine has no --compute-type {compute_type}; it has {', '.join(TORCH_TYPES)} and auto"
+        raise OptionError(
+            f"the torch engine has no `compute_type='{compute_type}'`; it has {', '.join(TORCH_TYPES)} and auto"
         )
     dtype: torch.dtype = getattr(torch, types[compute_type])
     return dtype
@@ -332,8 +331,8 @@ def work_or_halve(work: Callable[[list[int]], list[Result]], batch: list[int]) -
             raise
         if len(batch) == 1:
             raise SeqtoolError(
-                "one sentence does not fit into the memory; use a narrower --beam, a lower --max-length-ratio or "
-                "--device cpu"
+                "one sentence does not fit into the memory; use a narrower `beam`, a lower `max_length_ratio` or "
+                "`device='cpu'`"
             ) from None
     torch.cuda.empty_cache()
     middle = len(batch) // 2

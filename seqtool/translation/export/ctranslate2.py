@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from seqtool.config import load_config
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_pair
-from seqtool.errors import SeqtoolError, suggest
+from seqtool.errors import OptionError, SeqtoolError, suggest
 from seqtool.files import make_folder, to_json, whole_folder, write_whole
 from seqtool.model.kinds import kind_of
 from seqtool.run_directory import RunDir
@@ -49,7 +49,7 @@ def export_ctranslate2(
 ) -> ExportReport:
     """Convert the model of a run directory into `out` (by default its ctranslate2 folder), whole or not at all."""
     if quantization not in QUANTIZATIONS:
-        raise SeqtoolError(f"there is no quantization '{quantization}'{suggest(quantization, QUANTIZATIONS)}")
+        raise OptionError(f"there is no quantization '{quantization}'{suggest(quantization, QUANTIZATIONS)}")
     require_ctranslate2()
     run.require_model()
     folder = out or run.ctranslate2
@@ -59,7 +59,7 @@ def export_ctranslate2(
     describe = kind_of(config.model).ctranslate2
     if describe is None:
         raise SeqtoolError(
-            f"{run.path}: CTranslate2 has no models of kind '{config.model.kind}'; translate with --engine torch"
+            f"{run.path}: CTranslate2 has no models of kind '{config.model.kind}'; translate with `engine='torch'`"
         )
     spec, n_positions = describe(config.model, read_float32(run.weights), tokenizers, config.data.max_tokens)
     record = make_record(run, quantization, n_positions, config.model.position_limit)
@@ -72,7 +72,7 @@ def export_ctranslate2(
             difference = check_export(run, new, tokenizers, quantization) if check else None
     except OSError as error:
         cause = error.strerror or error
-        raise SeqtoolError(f"{folder}: cannot be written ({cause}); make room or give another -o") from None
+        raise SeqtoolError(f"{folder}: cannot be written ({cause}); make room or give another `out`") from None
     n_bytes = sum(path.stat().st_size for path in folder.iterdir())
     return ExportReport(folder, quantization, n_bytes, difference)
 
@@ -111,7 +111,7 @@ def check_place(folder: Path) -> None:
     if not folder.is_dir() or any(folder.iterdir()):
         raise SeqtoolError(
             f"{folder}: is there already and is no export of seqtool, so it is left as it is; "
-            "remove it yourself, or give another folder with -o"
+            "remove it yourself, or give another folder as `out`"
         )
 
 
@@ -119,10 +119,12 @@ def check_export(run: RunDir, folder: Path, tokenizers: TokenizerPair, quantizat
     """Translate a few made-up sentences with torch and score them with both engines; raise where they disagree."""
     from seqtool.translation.engines.ct2_engine import CTranslate2Engine
     from seqtool.translation.engines.interface import SearchOptions
+    from seqtool.translation.engines.settings import EngineSettings
     from seqtool.translation.engines.torch_engine import TorchEngine
 
-    reference = TorchEngine.load([run], tokenizers.vocabularies, "cpu")
-    converted = CTranslate2Engine(folder, tokenizers, device="cpu", threads=1)
+    settings = EngineSettings(device="cpu", threads=1)
+    reference = TorchEngine.load([run], tokenizers.vocabularies, settings)
+    converted = CTranslate2Engine(folder, tokenizers, settings)
     draw = np.random.default_rng(0)
     ordinary = sorted(set(range(tokenizers.source.vocab_size)) - set(tokenizers.source.special))
     lengths = [min(length, reference.max_tokens or length) for length in (3, 5, 8, 12, 17, 23)]
@@ -135,7 +137,7 @@ def check_export(run: RunDir, folder: Path, tokenizers: TokenizerPair, quantizat
     if not difference <= tolerance:
         raise SeqtoolError(
             f"{run.path}: the {quantization} export does not match the model (log-probabilities differ by "
-            f"{difference:.3g} a token, at most {tolerance:g} is accepted); try --quantization float32"
+            f"{difference:.3g} a token, at most {tolerance:g} is accepted); try `quantization='float32'`"
         )
     return difference
 

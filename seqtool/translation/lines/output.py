@@ -51,19 +51,19 @@ class FileSink:
         self._state: dict[str, Any] = {"fingerprint": fingerprint, "blocks": 0, "lines": 0, "bytes": 0, "sha256": ""}
         self._digest = hashlib.sha256()
         self._n_read = 0
-        make_folder(path.parent, "--output")
+        make_folder(path.parent)
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._locked())
             earlier = self._read_state()
             if earlier and not resume:
                 raise SeqtoolError(
                     f"{self.partial} holds {earlier['lines']:,} lines of an interrupted translation; "
-                    f"continue it with --resume, or delete it to start over"
+                    f"continue it with `resume=True`, or delete it to start over"
                 )
             if earlier and earlier["fingerprint"] != fingerprint:
                 raise SeqtoolError(
                     f"{self.partial} was begun with another model or other options; "
-                    "give the same ones to --resume it, or delete it to start over"
+                    "give the same ones to `resume` it, or delete it to start over"
                 )
             self._open(earlier)
             self._lock = stack.pop_all()
@@ -74,7 +74,7 @@ class FileSink:
         if index == self.n_done - 1 and self._digest.hexdigest() != self._state["sha256"]:
             raise SeqtoolError(
                 f"the input has changed since {self.partial} was begun; "
-                "give the same input to --resume it, or delete it to start over"
+                "give the same input to `resume` it, or delete it to start over"
             )
 
     def write(self, index: int, lines: list[bytes], block: list[bytes]) -> None:
@@ -95,7 +95,7 @@ class FileSink:
         except OSError as error:
             raise SeqtoolError(
                 f"{self.partial}: cannot be written ({error.strerror}); "
-                f"what is done so far is kept: make room and run the same command with --resume"
+                f"what is done so far is kept: make room and run the same with `resume=True`"
             ) from None
 
     def finish(self) -> None:
@@ -110,7 +110,7 @@ class FileSink:
         if self._n_read < self.n_done:
             raise SeqtoolError(
                 f"the input is shorter than when {self.partial} was begun; "
-                "give the same input to --resume it, or delete it to start over"
+                "give the same input to `resume` it, or delete it to start over"
             )
         self.close()
 
@@ -138,8 +138,8 @@ class FileSink:
         try:
             open(self.partial, "ab").close()
         except OSError as error:
-            raise SeqtoolError(f"{self.partial}: cannot be written ({error.strerror}); give another --output") from None
-        busy = f"{self.partial}: another translation is writing this file; wait for it, or give another --output"
+            raise SeqtoolError(f"{self.partial}: cannot be written ({error.strerror}); give another `output`") from None
+        busy = f"{self.partial}: another translation is writing this file; wait for it, or give another `output`"
         return locked(self.partial, busy, patience=PATIENCE)
 
     def _open(self, earlier: dict[str, Any] | None) -> None:

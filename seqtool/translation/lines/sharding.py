@@ -42,14 +42,14 @@ def refuse_other_parts(path: Path, n_processes: int) -> None:
     if n_processes > 1 and whole.with_name(whole.name + ".json").exists():
         raise SeqtoolError(
             f"{whole} is of a translation with one process, and here are {n_processes}; "
-            "--resume it with one, or delete it to start over"
+            "`resume` it with one, or delete it to start over"
         )
     for part in sorted(path.parent.glob(glob.escape(path.name) + ".part-*-of-*.partial")):
         world = part.name.removesuffix(".partial").rpartition("-of-")[2]
         if world != str(n_processes):
             raise SeqtoolError(
                 f"{part} is of a translation with {world} processes, and here are {n_processes}; "
-                f"--resume it with {world}, or delete it to start over"
+                f"`resume` it with {world}, or delete it to start over"
             )
 
 
@@ -58,7 +58,7 @@ class ShardedFile:
 
     def __init__(self, path: Path, shard: Shard, fingerprint: str, resume: bool = False) -> None:
         self.path, self.shard = path, shard
-        make_folder(path.parent, "--output")
+        make_folder(path.parent)
         refuse_other_parts(path, shard.world)
         self._word_path = path.with_name(path.name + ".run")
         self._word = secrets.token_hex(8)
@@ -79,7 +79,7 @@ class ShardedFile:
         except OSError as error:
             raise SeqtoolError(
                 f"{self.path}: the parts of this file cannot be joined ({error.strerror or error}), but they are kept; "
-                "mend that, and run the same command with --resume"
+                "mend that, and run the same with `resume=True`"
             ) from None
 
     def _part(self, rank: int) -> Path:
@@ -124,7 +124,7 @@ class ShardedFile:
                 index += 1
             if any(part.read(1) for part in parts):
                 raise SeqtoolError(
-                    f"{self.path}: the processes did not all read the same input; give -i a file that all of them see"
+                    f"{self.path}: the processes did not all read the same input; give one that all of them see"
                 )
         for rank, part in zip(ranks, parts, strict=True):
             part.close()

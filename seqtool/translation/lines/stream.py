@@ -5,8 +5,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.lines.reading import decode_line, name_lines
 from seqtool.translation.results import Translation
 from seqtool.translation.translator import Translator
@@ -90,18 +91,18 @@ class LineTranslator:
     def __init__(
         self,
         translator: Translator,
-        options: dict[str, Any],
+        options: SearchOptions | None = None,
         form: Form = plain_form,
         prefix: str = "",
         notify: Callable[[str], None] | None = None,
     ) -> None:
         self.summary = Summary()
         self._translator = translator
-        self._options = options
+        self._options = options or translator.make_options()
         self._form = form
         self._prefix = prefix
         self._notify = notify or (lambda note: None)
-        self._longest = translator.longest_part(translator.make_options(**options))
+        self._longest = translator.longest_part(self._options)
         self._cache: OrderedDict[bytes, Known] = OrderedDict()
 
     def translate(self, block: list[bytes], first: int, progress: Callable[[float], None] | None = None) -> list[bytes]:
@@ -118,7 +119,7 @@ class LineTranslator:
     def _translate_new(self, lines: list[bytes], progress: Callable[[float], None] | None) -> dict[bytes, Known]:
         texts, valid = zip(*map(decode_line, lines), strict=True)
         prefixes = [self._prefix] * len(texts) if self._prefix else None
-        done = self._translator.translate(texts, prefixes=prefixes, progress=progress, **self._options)
+        done = self._translator.translate(texts, self._options, prefixes=prefixes, progress=progress)
         return dict(zip(lines, map(Known, done, valid), strict=True))
 
     def _report(self, block: list[bytes], known: dict[bytes, Known], first: int) -> None:
