@@ -24,6 +24,7 @@ COMMANDS = (
     ("score",),
     ("average",),
     ("export",),
+    ("import",),
     ("report",),
     ("info",),
 )
