@@ -11,7 +11,7 @@ def import_(
     path: Annotated[
         Path, typer.Argument(metavar="PATH", help="The folder of a Hugging Face MarianMT (OPUS-MT) model.")
     ],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The run directory to make.")],
+    out: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The run directory to make.")],
 ) -> None:
     """Turn a Hugging Face MarianMT (OPUS-MT) model into a run directory.
 

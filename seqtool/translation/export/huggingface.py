@@ -244,9 +244,10 @@ def check_with_transformers(run: RunDir, folder: Path, tokenizers: TokenizerPair
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
     from seqtool.translation.engines.interface import SearchOptions
+    from seqtool.translation.engines.settings import EngineSettings
     from seqtool.translation.engines.torch_engine import TorchEngine
 
-    ours = TorchEngine.load([run], tokenizers.vocabularies, "cpu", threads=1)
+    ours = TorchEngine.load([run], tokenizers.vocabularies, EngineSettings(device="cpu", threads=1))
     model = AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     special, draw = tokenizers.source.special, np.random.default_rng(0)
