@@ -17,5 +17,5 @@ def describe_parent(path: Path) -> Fixed:
             "tokenizer": {key: value for key, value in asdict(config.tokenizer).items() if "drop" not in key},
         },
         owner=f"{path}: its model",
-        way_out="train from the start without --from",
+        way_out="train from the start without `start_from`",
     )

@@ -63,7 +63,7 @@ def resolve_training(request: TrainRequest, run: RunDir, device: str) -> RunSett
         tokenizers = load_tokenizers(request.start_from)
     elif not is_new and (tokenizers := given_tokenizers(run)):
         owner = f"{run.path}: was prepared with a given tokenizer, which"
-        fixed = describe_tokenizers(tokenizers, owner, "start over with --fresh")
+        fixed = describe_tokenizers(tokenizers, owner, "start over with `fresh=True`")
     pairs = count_for(request.settings, run, request.corpora)
     earlier = None if is_new else earlier_config(run)
     facts = RunFacts(pairs=pairs, device=device, tokenizers=fixed, earlier=earlier)
@@ -75,7 +75,7 @@ def resolve_preparation(
 ) -> RunSettings:
     """Return what `prepare` will use: the same as training with these settings."""
     tokenizers = load_tokenizers(tokenizer) if tokenizer else None
-    fixed = describe_tokenizers(tokenizers, f"{tokenizer}", "leave out --tokenizer") if tokenizers else None
+    fixed = describe_tokenizers(tokenizers, f"{tokenizer}", "leave out `tokenizer`") if tokenizers else None
     pairs = count_for(settings, run, corpora)
     resolved = resolve_config(settings, RunFacts(pairs=pairs, tokenizers=fixed))
     return RunSettings(resolved=resolved, tokenizers=tokenizers, pairs=pairs)
@@ -108,8 +108,8 @@ def check_unchanged(run: RunDir, resolved: Resolved) -> None:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         raise SeqtoolError(
             f"{run.path}: this run was begun with other settings: {listed}{more}. "
-            f"Give those again to continue it (--config {run.config} gives all of them), "
-            "-o for a new run, or --fresh to start over"
+            f"Give those again to continue it (`config_file` with {run.config} gives all of them), "
+            "`out` for a new run, or `fresh=True` to start over"
         )
 
 

@@ -45,8 +45,8 @@ class ShiftWatch:
         missing = f"{n} {'line is' if n == 1 else 'lines are'} missing there in {side}"
         return (
             f"{corpus}: source and target seem shifted against each other from about line {near:,} on, as if {missing}."
-            " Look at the lines around it and mend the file; if it is right as it is, insist with"
-            " --set clean.shifted=true."
+            " Look at the lines around it and mend the file; if it is right as it is, set"
+            " clean.shifted = true."
         )
 
 

@@ -76,7 +76,7 @@ def choose_pairs(corpus: Corpus, clean: CleanConfig, sizes: Sizes, seed: int) ->
     if len(chosen) < sum(sizes):
         raise SeqtoolError(
             f"{corpus}: only {len(chosen):,} clean pairs with a source and a target of their own were found to choose"
-            f" from, fewer than the {sum(sizes):,} wanted; lower --valid or --test"
+            f" from, fewer than the {sum(sizes):,} wanted; lower `valid` or `test`"
         )
     parts = np.split(np.array(chosen[: sum(sizes)], np.int64), [sizes[0]])
     pairs = hash_pairs(*sides)
@@ -116,12 +116,12 @@ def choose_documents(corpus: Corpus, sizes: Sizes, seed: int) -> list[Numbers]:
     numbers = np.arange(len(lengths), dtype=np.uint64)
     order = np.argsort(hash_pairs(numbers, np.full(len(lengths), seed, np.uint64)), kind="stable")
     chosen: list[Numbers] = []
-    for name, size in zip(("--valid", "--test"), sizes, strict=True):
+    for name, size in zip(("`valid`", "`test`"), sizes, strict=True):
         fitting = order[lengths[order] <= max(1, size)]
         totals = np.cumsum(lengths[fitting])
         part = fitting[: int(np.searchsorted(totals, size)) + 1] if size else fitting[:0]
         if size and (not len(totals) or totals[-1] < size or len(part) >= len(order)):
-            raise SeqtoolError(f"{corpus}: too few documents for {name} {size}; lower it, or give --documents never")
+            raise SeqtoolError(f"{corpus}: too few documents for {name} {size}; lower it, or give `documents='never'`")
         chosen.append(np.sort(part))
         order = order[~np.isin(order, part)]
     return chosen

@@ -53,7 +53,7 @@ def split_corpus(
     files = _name_files(corpus, out)
     pairs, blank = _survey(corpus, clean)
     if not 0 < sum(sizes) <= pairs // 2:
-        raise SeqtoolError(f"{corpus}: has {pairs:,} pairs; --valid and --test must be 1 to {pairs // 2:,} together")
+        raise SeqtoolError(f"{corpus}: has {pairs:,} pairs; `valid` and `test` must be 1 to {pairs // 2:,} together")
     whole = documents == "always" or (documents == "auto" and blank >= DOCUMENT_SHARE * pairs)
     chosen = choose_documents(corpus, sizes, seed) if whole else []
     held_apart = _hashes_of(corpus, chosen) if whole else choose_pairs(corpus, clean, sizes, seed)
@@ -148,5 +148,5 @@ def _name_files(corpus: Corpus, out: Path) -> dict[str, list[Path]]:
     files = {name: [out / f"{name}{ending}" for ending in endings] for name in SETS}
     for path in (path for paths in files.values() for path in paths):
         if path.exists():
-            raise SeqtoolError(f"{path}: is there already; remove it, or give another folder with -o")
+            raise SeqtoolError(f"{path}: is there already; remove it, or give another `out`")
     return files

@@ -98,5 +98,5 @@ def refuse_training(texts: Iterable[str], config: TokenizerConfig) -> bytes:
     """Raise: such tokenizers come with a model from elsewhere."""
     raise SeqtoolError(
         "tokenizer.kind = 'marian' comes with an imported model and is not trained; leave it out, or start from such a "
-        "model with --from"
+        "model with `start_from`"
     )

@@ -46,13 +46,13 @@ def export_argos(
     if languages is None:
         raise SeqtoolError(
             f"{run.path}: an Argos package names its languages, which this run does not know; give their codes, for "
-            "example --languages en-de"
+            "example `languages='en-de'`"
         )
     segmenter = choose_segmenter(run, load_pair(run))
     name = f"translate-{'_'.join(languages.codes)}-{VERSION.replace('.', '_')}"
     file = out or run.path / f"{name}.argosmodel"
     if file.is_dir():
-        raise SeqtoolError(f"{file}: is a folder, but an Argos package is a file; give another path with -o")
+        raise SeqtoolError(f"{file}: is a folder, but an Argos package is a file; give another `out`")
     make_folder(file.absolute().parent)
     with tempfile.TemporaryDirectory(prefix=f"{file.name}.", suffix=".tmp", dir=file.absolute().parent) as workshop:
         report = export_ctranslate2(run, quantization, Path(workshop) / "model", check)

@@ -92,7 +92,7 @@ def export_huggingface(
             difference = check_with_transformers(run, temporary, tokenizers) if check else None
     except OSError as error:
         cause = error.strerror or error
-        raise SeqtoolError(f"{folder}: cannot be written ({cause}); make room or give another -o") from None
+        raise SeqtoolError(f"{folder}: cannot be written ({cause}); make room or give another `out`") from None
     notes = []
     if settings["model_type"] == "marian" and not config.model.zero_start:
         notes.append(

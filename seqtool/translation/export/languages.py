@@ -35,14 +35,14 @@ class Languages:
 
 def choose_languages(run: RunDir, codes: str | None, names: str | None) -> Languages | None:
     """Return the languages given, as 'en-de' and 'English-German', or those that the run knows, if any."""
-    found = split_pair(codes, "--languages", "en-de") if codes else known_codes(run)
+    found = split_pair(codes, "`languages`", "en-de") if codes else known_codes(run)
     if found is None:
         return None
     if names:
-        return Languages(found, split_pair(names, "--names", "English-German"))
+        return Languages(found, split_pair(names, "`names`", "English-German"))
     unnamed = [code for code in found if code not in NAMES]
     if unnamed:
-        raise SeqtoolError(f"the language '{unnamed[0]}' has no name here; give both with --names SOURCE-TARGET")
+        raise SeqtoolError(f"the language '{unnamed[0]}' has no name here; give both with `names`, as SOURCE-TARGET")
     return Languages(found, (NAMES[found[0]], NAMES[found[1]]))
 
 

@@ -37,7 +37,7 @@ def import_huggingface(path: Path, out: Path) -> ImportReport:
     """Make the run directory `out` from a Hugging Face folder."""
     run = RunDir(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise SeqtoolError(f"{out}: is there already and not empty; give another folder with -o")
+        raise SeqtoolError(f"{out}: is there already and not empty; give another `out`")
     folder = ModelFolder(path)
     values = folder.read_json("config.json")
     try:
