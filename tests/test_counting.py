@@ -31,6 +31,7 @@ def test_the_parameter_formula_equals_the_built_model(positions, norm, norm_kind
         encoder_layers=3,
         decoder_layers=1,
         max_positions=50,
+        output_bias=not shared,
     )
     tgt_vocab = VOCAB if shared else VOCAB + 6
     with torch.device("meta"):

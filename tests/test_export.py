@@ -34,6 +34,8 @@ VARIANTS: list[dict[str, Any]] = [
     {"positions": "rotary", "activation": "swiglu", "norm_kind": "rms"},
     {"joint": False},
     {"share_embeddings": False},
+    {"activation": "swish", "norm": "post", "output_bias": True},
+    {"zero_start": True},
     {"encoder_layers": 3, "decoder_layers": 1, "n_heads": 4},
 ]
 

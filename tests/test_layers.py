@@ -18,6 +18,8 @@ def activate(h: Tensor, activation: str) -> Tensor:
         return h.clamp(min=0)
     if activation == "gelu":
         return h * (1 + torch.erf(h / math.sqrt(2))) / 2
+    if activation == "swish":
+        return h / (1 + (-h).exp())
     gate, value = h[..., : h.shape[-1] // 2], h[..., h.shape[-1] // 2 :]
     return gate / (1 + (-gate).exp()) * value
 

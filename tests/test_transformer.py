@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 import torch.nn.functional as F
-from special_ids import PAD, vocabularies
+from special_ids import BOS, EOS, PAD, vocabularies
 from tiny_models import NORMS, VOCAB, make_sentences, pad, shift, tiny_config, tiny_model
 from torch import Tensor, nn
 
@@ -21,6 +21,7 @@ class Reference(nn.Module):
 
     def __init__(self, norm: str, activation: str, n_embeddings: int) -> None:
         super().__init__()
+        activation = F.silu if activation == "swish" else activation
         first, pre_norm, d = True, norm == "pre", 16
         shape = {"dim_feedforward": 24, "dropout": 0.0, "activation": activation, "batch_first": first}
         encoder_layer = nn.TransformerEncoderLayer(d, 4, norm_first=pre_norm, **shape)
@@ -91,7 +92,7 @@ def twin_weights(ours: Transformer, theirs: Reference) -> Iterator[tuple[nn.Para
 
 
 @pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("activation", ["relu", "gelu", "swish"])
 @pytest.mark.parametrize("norm", NORMS)
 def test_outputs_and_gradients_equal_those_of_torch(norm, activation, shared):
     ours = tiny_model(norm=norm, activation=activation, share_embeddings=shared)
@@ -121,6 +122,34 @@ def test_forward_gives_the_states_whose_projection_are_the_logits():
     states = model(src, tgt_in)
     torch.testing.assert_close(model.project(states), model.decode(tgt_in, model.encode(src)))
     torch.testing.assert_close(model.project(states), states @ model.output_weight.T)
+
+
+def test_an_output_bias_is_added_to_the_logits_and_trained():
+    model = tiny_model(output_bias=True)
+    assert model.output_bias is not None
+    assert model.output_bias.detach().abs().min() > 0
+    plain = tiny_model()
+    plain.load_state_dict({name: weight for name, weight in model.state_dict().items() if name != "bias"})
+    src, tgt_in = pad(SRC), pad(shift(TGT))
+    logits = model.decode(tgt_in, model.encode(src))
+    torch.testing.assert_close(logits, plain.decode(tgt_in, plain.encode(src)) + model.output_bias)
+    logits.sum().backward()
+    torch.testing.assert_close(model.output_bias.grad, torch.full((VOCAB,), float(tgt_in.numel())))
+
+
+def test_a_zero_start_equals_a_start_symbol_whose_vector_is_zero():
+    model, twin = tiny_model(zero_start=True, share_embeddings=False), tiny_model(share_embeddings=False)
+    assert model.state_dict().keys() == twin.state_dict().keys()
+    with torch.no_grad():
+        twin.tgt_embedding.tokens.weight[BOS] = 0
+    src, tgt_in = pad(SRC), pad(shift(TGT))
+    states = model.decode_states(tgt_in, model.encode(src))
+    torch.testing.assert_close(states, twin.decode_states(tgt_in, twin.encode(src)))
+    cache = model.start_cache(model.encode(src))
+    steps = [model.decode_states(tgt_in[:, i : i + 1], model.encode(src), cache) for i in range(tgt_in.shape[1])]
+    torch.testing.assert_close(torch.cat(steps, dim=1), states)
+    model.decode(tgt_in, model.encode(src))[..., EOS].sum().backward()
+    assert model.tgt_embedding.tokens.weight.grad[BOS].count_nonzero() == 0
 
 
 def test_embeddings_are_shared_by_default_and_separate_on_request():

@@ -12,7 +12,7 @@ from seqtool.model.transformer import Transformer
 POSITIONS = ("sinusoidal", "learned", "rotary", "relative")
 NORMS = ("pre", "post")
 NORM_KINDS = ("layer", "rms")
-ACTIVATIONS = ("relu", "gelu", "swiglu")
+ACTIVATIONS = ("relu", "gelu", "swish", "swiglu")
 VOCAB = 37
 
 

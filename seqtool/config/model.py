@@ -55,7 +55,9 @@ class TransformerConfig(ModelConfig):
         "pre", "normalisation before each sublayer, or after it as in the paper", choices=("pre", "post")
     )
     norm_kind: str = setting("layer", "LayerNorm or RMSNorm", choices=("layer", "rms"))
-    activation: str = setting("relu", "feed-forward activation", choices=("relu", "gelu", "swiglu"))
+    activation: str = setting("relu", "feed-forward activation", choices=("relu", "gelu", "swish", "swiglu"))
+    output_bias: bool = setting(False, "a learned bias for each token is added to the logits")
+    zero_start: bool = setting(False, "the decoder starts with a zero vector instead of a learned one, as in Marian")
 
     def __post_init__(self) -> None:
         super().__post_init__()

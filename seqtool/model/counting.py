@@ -27,6 +27,7 @@ def count_parameters(config: TransformerConfig, src_vocab: int, tgt_vocab: int) 
     embeddings = src_vocab * d + (0 if config.share_embeddings else tgt_vocab * d)
     if config.positions == "learned":
         embeddings += 2 * config.max_positions * d
+    embeddings += tgt_vocab if config.output_bias else 0
     norm = d * (2 if config.norm_kind == "layer" else 1)
     attention = 4 * d * d + 4 * d
     relative = 2 * (2 * config.relative_window + 1) * (d // config.n_heads) if config.positions == "relative" else 0

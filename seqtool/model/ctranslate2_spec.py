@@ -20,7 +20,12 @@ def make_spec(
 
     n_positions = count_positions(config, max_tokens)
 
-    activations = {"relu": specs.Activation.RELU, "gelu": specs.Activation.GELU, "swiglu": specs.Activation.SWISH}
+    activations = {
+        "relu": specs.Activation.RELU,
+        "gelu": specs.Activation.GELU,
+        "swish": specs.Activation.SWISH,
+        "swiglu": specs.Activation.SWISH,
+    }
     shared = {
         "pre_norm": config.norm == "pre",
         "activation": activations[config.activation],
@@ -64,6 +69,9 @@ def fill_spec(spec: Any, config: TransformerConfig, weights: Weights, n_position
     spec.encoder.embeddings[0].weight = weights["src_embedding.tokens.weight"]
     spec.decoder.embeddings.weight = target
     spec.decoder.projection.weight = target
+    if config.output_bias:
+        spec.decoder.projection.bias = weights["bias"]
+    spec.decoder.start_from_zero_embedding = config.zero_start
     for side, stack, name in ((spec.encoder, "encoder", "src_embedding"), (spec.decoder, "decoder", "tgt_embedding")):
         if config.positions == "sinusoidal":
             side.position_encodings.encodings = sinusoids(n_positions, config.d_model)

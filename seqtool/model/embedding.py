@@ -17,10 +17,20 @@ from seqtool.model.dropout import Dropout, draw_uniform
 class Embedding(nn.Module):
     """Token vectors scaled by sqrt(D), with positions added and dropout on the sum."""
 
-    def __init__(self, config: ModelConfig, tokens: nn.Embedding, positions: nn.Module | None = None) -> None:
-        """Use a table of token vectors, and positions(x, start) if the model adds them to its input."""
+    def __init__(
+        self,
+        config: ModelConfig,
+        tokens: nn.Embedding,
+        positions: nn.Module | None = None,
+        zero_id: int | None = None,
+    ) -> None:
+        """Use a table of token vectors, and positions(x, start) if the model adds them to its input.
+
+        The token `zero_id` counts as a zero vector, whatever the table holds for it.
+        """
         super().__init__()
         self.tokens = tokens
+        self.zero_id = zero_id
         self.scale = math.sqrt(config.d_model)
         self.word_dropout = config.word_dropout
         self.drop = Dropout(config.dropout)
@@ -29,6 +39,8 @@ class Embedding(nn.Module):
     def forward(self, ids: Tensor, start: int = 0) -> Tensor:
         """ids (B, T) at positions start, start + 1, ... -> (B, T, D)."""
         x = self.tokens(ids) * self.scale  # (B, T, D)
+        if self.zero_id is not None:
+            x = x * (ids != self.zero_id)[..., None]
         if self.training and self.word_dropout:
             x = x * (draw_uniform(ids.shape, ids.device) >= self.word_dropout)[..., None]
         if self.positions is not None:

@@ -35,6 +35,8 @@ class FeedForward(nn.Module):
             h = F.relu(h, inplace=True)
         elif self.activation == "gelu":
             h = F.gelu(h)
+        elif self.activation == "swish":
+            h = F.silu(h)
         else:
             gate, h = h.chunk(2, dim=-1)
             h = F.silu(gate) * h

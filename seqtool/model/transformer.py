@@ -5,6 +5,7 @@ Legend: B sentences, R = B * beams target rows, S source length, T target length
 
 from typing import cast
 
+import torch
 from torch import Tensor, nn
 
 from seqtool.config import TransformerConfig
@@ -34,18 +35,25 @@ class Transformer(TranslationModel):
         super().__init__(config, vocabularies)
         src_tokens, tgt_tokens = token_tables(config, vocabularies)
         self.src_embedding = Embedding(config, src_tokens, added_positions(config))
-        self.tgt_embedding = Embedding(config, tgt_tokens, added_positions(config))
+        zero_id = vocabularies.target.special.bos if config.zero_start else None
+        self.tgt_embedding = Embedding(config, tgt_tokens, added_positions(config), zero_id)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         pre_norm = config.norm == "pre"  # a residual stream that was never normalised is so once, at its end
         self.encoder_norm = make_norm(config) if pre_norm else nn.Identity()
         self.decoder_norm = make_norm(config) if pre_norm else nn.Identity()
+        self.bias = nn.Parameter(torch.zeros(vocabularies.target.size)) if config.output_bias else None
         initialise(self)
 
     @property
     def output_weight(self) -> Tensor:
         """The (V, D) weights that turn decoder states into logits: the target embeddings."""
         return self.tgt_embedding.tokens.weight
+
+    @property
+    def output_bias(self) -> Tensor | None:
+        """The bias (V) of the logits, if the configuration asks for one."""
+        return self.bias
 
     def encode(self, src: Tensor) -> Memory:
         """Encode source ids (B, S)."""
