@@ -35,7 +35,8 @@ VARIANTS: list[dict[str, Any]] = [
     {"joint": False},
     {"share_embeddings": False},
     {"activation": "swish", "norm": "post", "output_bias": True},
-    {"zero_start": True},
+    {"zero_start": True, "norm": "post"},
+    {"scale_embeddings": False},
     {"encoder_layers": 3, "decoder_layers": 1, "n_heads": 4},
 ]
 

@@ -137,6 +137,16 @@ def test_an_output_bias_is_added_to_the_logits_and_trained():
     torch.testing.assert_close(model.output_bias.grad, torch.full((VOCAB,), float(tgt_in.numel())))
 
 
+def test_embeddings_that_are_not_scaled_enter_as_they_are():
+    scaled, plain = tiny_model(share_embeddings=False), tiny_model(share_embeddings=False, scale_embeddings=False)
+    with torch.no_grad():
+        for table in (plain.src_embedding.tokens, plain.tgt_embedding.tokens):
+            table.weight.mul_(4)  # the root of d_model
+    src, tgt_in = pad(SRC), pad(shift(TGT))
+    expected = scaled.decode_states(tgt_in, scaled.encode(src))
+    torch.testing.assert_close(plain.decode_states(tgt_in, plain.encode(src)), expected)
+
+
 def test_a_zero_start_equals_a_start_symbol_whose_vector_is_zero():
     model, twin = tiny_model(zero_start=True, share_embeddings=False), tiny_model(share_embeddings=False)
     assert model.state_dict().keys() == twin.state_dict().keys()

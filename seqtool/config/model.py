@@ -57,6 +57,7 @@ class TransformerConfig(ModelConfig):
     norm_kind: str = setting("layer", "LayerNorm or RMSNorm", choices=("layer", "rms"))
     activation: str = setting("relu", "feed-forward activation", choices=("relu", "gelu", "swish", "swiglu"))
     output_bias: bool = setting(False, "a learned bias for each token is added to the logits")
+    scale_embeddings: bool = setting(True, "token vectors are multiplied by the root of d_model on the way in")
     zero_start: bool = setting(False, "the decoder starts with a zero vector instead of a learned one, as in Marian")
 
     def __post_init__(self) -> None:

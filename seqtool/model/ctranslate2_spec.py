@@ -71,6 +71,7 @@ def fill_spec(spec: Any, config: TransformerConfig, weights: Weights, n_position
     spec.decoder.projection.weight = target
     if config.output_bias:
         spec.decoder.projection.bias = weights["bias"]
+    spec.encoder.scale_embeddings = spec.decoder.scale_embeddings = config.scale_embeddings
     spec.decoder.start_from_zero_embedding = config.zero_start
     for side, stack, name in ((spec.encoder, "encoder", "src_embedding"), (spec.decoder, "decoder", "tgt_embedding")):
         if config.positions == "sinusoidal":

@@ -15,7 +15,7 @@ from seqtool.model.dropout import Dropout, draw_uniform
 
 
 class Embedding(nn.Module):
-    """Token vectors scaled by sqrt(D), with positions added and dropout on the sum."""
+    """Token vectors, by default scaled by sqrt(D), with positions added and dropout on the sum."""
 
     def __init__(
         self,
@@ -23,6 +23,7 @@ class Embedding(nn.Module):
         tokens: nn.Embedding,
         positions: nn.Module | None = None,
         zero_id: int | None = None,
+        scaled: bool = True,
     ) -> None:
         """Use a table of token vectors, and positions(x, start) if the model adds them to its input.
 
@@ -31,7 +32,7 @@ class Embedding(nn.Module):
         super().__init__()
         self.tokens = tokens
         self.zero_id = zero_id
-        self.scale = math.sqrt(config.d_model)
+        self.scale = math.sqrt(config.d_model) if scaled else 1.0
         self.word_dropout = config.word_dropout
         self.drop = Dropout(config.dropout)
         self.positions = positions

@@ -34,9 +34,9 @@ class Transformer(TranslationModel):
     def __init__(self, config: TransformerConfig, vocabularies: Vocabularies) -> None:
         super().__init__(config, vocabularies)
         src_tokens, tgt_tokens = token_tables(config, vocabularies)
-        self.src_embedding = Embedding(config, src_tokens, added_positions(config))
-        zero_id = vocabularies.target.special.bos if config.zero_start else None
-        self.tgt_embedding = Embedding(config, tgt_tokens, added_positions(config), zero_id)
+        zero_id, scaled = vocabularies.target.special.bos if config.zero_start else None, config.scale_embeddings
+        self.src_embedding = Embedding(config, src_tokens, added_positions(config), scaled=scaled)
+        self.tgt_embedding = Embedding(config, tgt_tokens, added_positions(config), zero_id, scaled)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         pre_norm = config.norm == "pre"  # a residual stream that was never normalised is so once, at its end
