@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from seqtool.config.setting import check_section, setting
 
-TOKENIZER_KINDS: dict[str, None] = {"bpe": None}  # in the order in which they were registered
+TOKENIZER_KINDS: dict[str, None] = {"bpe": None, "marian": None}  # in the order in which they were registered
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,13 @@ def _bpe() -> TokenizerKind:
     return TokenizerKind(BpeTokenizer, train_bpe)
 
 
-_KINDS: dict[str, Callable[[], TokenizerKind]] = {"bpe": _bpe}
+def _marian() -> TokenizerKind:
+    from seqtool.corpus.tokenizer.marian import MarianTokenizer, refuse_training
+
+    return TokenizerKind(MarianTokenizer, refuse_training)
+
+
+_KINDS: dict[str, Callable[[], TokenizerKind]] = {"bpe": _bpe, "marian": _marian}
 
 
 def register_tokenizer(name: str, load: Callable[[], TokenizerKind]) -> None:
