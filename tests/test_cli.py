@@ -23,6 +23,7 @@ COMMANDS = (
     ("score",),
     ("average",),
     ("export",),
+    ("import",),
     ("report",),
     ("info",),
 )

@@ -1,10 +1,12 @@
 """Registers commands with the application, in the order in which the help lists them."""
 
 from importlib import import_module
+from keyword import iskeyword
 
 import typer
 
-# Each lives in a file of its name, as a function of its name, and imports what is heavy only when it runs.
+# Each lives in a file of its name, as a function of its name, and imports what is heavy only when it runs. A name that
+# is a keyword of Python has an underscore behind it there.
 COMMANDS = (
     "train",
     "translate",
@@ -15,6 +17,7 @@ COMMANDS = (
     "score",
     "average",
     "export",
+    "import",
     "report",
     "info",
 )
@@ -23,8 +26,9 @@ COMMANDS = (
 def register(app: typer.Typer, first_argument: str | None) -> None:
     """Add the command that is called, where the first argument names one; else all. One alone starts sooner."""
     for name in (first_argument,) if first_argument in COMMANDS else COMMANDS:
-        command = getattr(import_module(f"seqtool.cli.{name}"), name)
+        function = f"{name}_" if iskeyword(name) else name
+        command = getattr(import_module(f"seqtool.cli.{function}"), function)
         if isinstance(command, typer.Typer):
             app.add_typer(command)
         else:
-            app.command()(command)
+            app.command(name)(command)

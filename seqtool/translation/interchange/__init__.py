@@ -1,0 +1,1 @@
+"""Models made by other programs, turned into run directories."""

@@ -1,0 +1,129 @@
+"""Reads the folder of a Hugging Face model that may come from a stranger.
+
+Only files of known names are opened, none outside the folder (but for the store that Hugging Face's own cache links
+to), JSON is parsed and nothing is run. An old pickle is read by torch's loader for weights alone.
+"""
+
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqtool.errors import SeqtoolError
+from seqtool.translation.export.ctranslate2 import read_float32
+
+MAX_JSON_BYTES = 100_000_000
+SAFETENSORS, INDEX, PICKLE = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
+_SHARD = re.compile(r"model-\d{1,5}-of-\d{1,5}\.safetensors")
+
+
+class ModelFolder:
+    """The files of a Hugging Face model."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.is_dir():
+            hint = "give the folder of a model that was downloaded, with config.json in it"
+            raise SeqtoolError(f"{path}: no such folder; {hint}")
+        self.path = path
+        self._allowed = [path.resolve()]
+        if path.resolve().parent.name == "snapshots":  # of Hugging Face's cache, where files are links to this
+            self._allowed.append(path.resolve().parent.parent / "blobs")
+
+    def find(self, name: str) -> Path | None:
+        """Return the path of a file of this name, None if there is none."""
+        path = self.path / name
+        if not path.exists() and not path.is_symlink():
+            return None
+        real = path.resolve()
+        if not any(real.is_relative_to(folder) for folder in self._allowed):
+            raise SeqtoolError(f"{path}: leads out of the model's folder, to {real}; put a copy in its place")
+        if not real.is_file():
+            raise SeqtoolError(f"{path}: not a file; download the model again")
+        return path
+
+    def require(self, name: str) -> Path:
+        """Return the path of a file that every such model has."""
+        path = self.find(name)
+        if path is None:
+            raise SeqtoolError(f"{self.path}: has no {name}; download all files of the model again")
+        return path
+
+    def read_json(self, name: str, optional: bool = False) -> dict[str, Any]:
+        """Return the object in a JSON file; an optional file that is not there is empty."""
+        path = self.find(name) if optional else self.require(name)
+        if path is None:
+            return {}
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise SeqtoolError(
+                f"{path}: has {path.stat().st_size:,} bytes, too many for such a file; download it again"
+            )
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise SeqtoolError(f"{path}: not valid JSON ({error}); download it again") from None
+        if not isinstance(content, dict):
+            raise SeqtoolError(f"{path}: not a JSON object; download it again")
+        return content
+
+    def weight_files(self) -> list[Path]:
+        """Return the files of the weights: safetensors, or an old pickle where there are none."""
+        if self.find(SAFETENSORS):
+            return [self.require(SAFETENSORS)]
+        shards = self.read_json(INDEX, optional=True).get("weight_map", {})
+        if shards and isinstance(shards, dict):
+            odd = [name for name in shards.values() if not isinstance(name, str) or not _SHARD.fullmatch(name)]
+            if odd:
+                raise SeqtoolError(f"{self.path / INDEX}: names a file {odd[0]!r}, which is no part of a model")
+            return [self.require(name) for name in sorted(set(shards.values()))]
+        if self.find(PICKLE):
+            return [self.require(PICKLE)]
+        raise SeqtoolError(f"{self.path}: has no {SAFETENSORS} and no {PICKLE}; download all files of the model again")
+
+
+def read_weight_files(files: list[Path]) -> dict[str, NDArray[np.float32]]:
+    """Return all weights as float32."""
+    weights: dict[str, NDArray[np.float32]] = {}
+    for file in files:
+        weights.update(dict(read_pickle(file)) if file.name == PICKLE else read_float32(file))
+    for name, values in weights.items():
+        if not np.isfinite(values).all():
+            raise SeqtoolError(f"{files[0]}: {name} holds values that are no numbers; download the model again")
+    return weights
+
+
+def read_pickle(path: Path) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    """Yield the tensors of an old pytorch_model.bin; torch's loader for weights alone runs nothing that is in it."""
+    import torch
+
+    safer = "take the model in safetensors format instead, or download it again"
+    check_zip(path)
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)  # noqa: TID251 (it refuses all but tensors)
+    except Exception as error:  # whatever a made-up file makes the loader stumble over
+        reason = str(error).partition("\n")[0][:200]
+        raise SeqtoolError(f"{path}: not a file of weights alone ({reason}); {safer}") from None
+    if not isinstance(content, dict):
+        raise SeqtoolError(f"{path}: holds no weights by name; {safer}")
+    for name, tensor in content.items():
+        if not isinstance(name, str) or not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
+            raise SeqtoolError(f"{path}: holds {name!r}, which is no weight; {safer}")
+        if tensor.layout != torch.strided or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+            raise SeqtoolError(f"{path}: {name} is larger than its data; {safer}")
+        yield name, tensor.detach().float().contiguous().numpy()
+
+
+def check_zip(path: Path) -> None:
+    """Raise for an archive that would unpack to more than it is; torch stores weights uncompressed."""
+    if not zipfile.is_zipfile(path):
+        return  # the format before 2020
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+        raise SeqtoolError(f"{path}: is compressed, as torch never writes it; download the model again")
+    if sum(entry.file_size for entry in entries) > path.stat().st_size:
+        raise SeqtoolError(f"{path}: claims to hold more than its size; download the model again")

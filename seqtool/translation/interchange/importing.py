@@ -1,0 +1,223 @@
+"""Turns the folder of a MarianMT (OPUS-MT) or Pegasus-shaped model into a run directory."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from seqtool import __version__
+from seqtool.config import Config, DecodeConfig, TokenizerConfig, TransformerConfig, config_to_toml
+from seqtool.corpus.tokenizer.interface import SpecialIds, TokenizerPair
+from seqtool.corpus.tokenizer.marian import MarianTokenizer, check_pieces, check_special, make_marian
+from seqtool.errors import SeqtoolError
+from seqtool.files import make_folder, to_json, write_whole
+from seqtool.model.huggingface import TARGET, count_bytes, read_config, read_weights
+from seqtool.model.kinds import build_model
+from seqtool.model.loading import put_weights, save_weights, weights_of
+from seqtool.run_directory import RunDir
+from seqtool.translation.interchange.folder import PICKLE, ModelFolder, read_weight_files
+
+MAX_SPM_BYTES = 100_000_000
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """What was made of a model from elsewhere."""
+
+    run: RunDir
+    description: str
+    parameters: int
+    notes: list[str]
+
+
+def import_huggingface(path: Path, out: Path) -> ImportReport:
+    """Make the run directory `out` from a Hugging Face folder."""
+    run = RunDir(out)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise SeqtoolError(f"{out}: is there already and not empty; give another folder with -o")
+    folder = ModelFolder(path)
+    values = folder.read_json("config.json")
+    try:
+        model = read_config(values)
+    except SeqtoolError as error:
+        raise SeqtoolError(f"{path / 'config.json'}: {error}") from None
+    tokenizers = read_tokenizers(folder, values, model)
+    check_vocabulary(folder, values, tokenizers, model)
+    files = folder.weight_files()
+    size = sum(file.stat().st_size for file in files)
+    if size < count_bytes(model):
+        raise SeqtoolError(
+            f"{path}: config.json describes layers of {count_bytes(model):,} bytes at least, but the weights have "
+            f"{size:,}; download all files of the model again"
+        )
+    try:
+        weights = read_weights(model, read_weight_files(files))
+    except SeqtoolError as error:
+        raise SeqtoolError(f"{files[0]}: {error}" if not str(error).startswith(str(path)) else str(error)) from None
+    model = with_zero_start(model, weights, tokenizers.target.special)
+    tensors = fit(model, weights, tokenizers, files[0])
+    notes = (
+        [f"{PICKLE} is a pickle: only tensors were read from it, and no code was run"]
+        if PICKLE in files[0].name
+        else []
+    )
+    config = Config(
+        model=model,
+        tokenizer=TokenizerConfig(kind="marian", vocab_size=tokenizers.source.vocab_size, joint=tokenizers.joint),
+        decode=read_search({**values, **folder.read_json("generation_config.json", optional=True)}),
+    )
+    make_folder(out)
+    write_whole(run.config, config_to_toml(config))
+    tokenizers.source.save(run.tokenizer)
+    if not tokenizers.is_one:
+        tokenizers.target.save(run.target_tokenizer)
+    save_weights(tensors, run.weights)
+    parameters = sum(tensor.numel() for tensor in tensors.values())
+    write_whole(run.manifest, to_json(describe(run, folder, values, parameters)))
+    return ImportReport(run, model.describe(), parameters, notes)
+
+
+def read_tokenizers(folder: ModelFolder, values: dict[str, Any], model: TransformerConfig) -> TokenizerPair:
+    """Open both SentencePiece models with the vocabulary, or the two vocabularies, that number their pieces."""
+    settings = folder.read_json("tokenizer_config.json", optional=True)
+    shared = read_vocabulary(folder, "vocab.json")
+    separate = settings.get("separate_vocabs", folder.find("target_vocab.json") is not None) is True
+    pieces = shared, read_vocabulary(folder, "target_vocab.json") if separate else shared
+    ids = [{piece: index for index, piece in enumerate(side)} for side in pieces]
+    names = {name: token_name(settings, name, usual) for name, usual in USUAL_NAMES.items()}
+    missing = [name for name in names.values() if name not in ids[0] or name not in ids[1]]
+    if missing:
+        raise SeqtoolError(
+            f"{folder.path / 'vocab.json'}: has no token {missing[0]}; is it the vocabulary of this model?"
+        )
+    source = SpecialIds(ids[0][names["pad"]], ids[0][names["unk"]], ids[0][names["pad"]], ids[0][names["eos"]])
+    eos, pad = values.get("eos_token_id", 0), values.get("pad_token_id")
+    given = {"pad": pad, "unk": ids[1][names["unk"]], "bos": values.get("decoder_start_token_id", pad), "eos": eos}
+    try:
+        target = check_special(given, len(pieces[1]))
+    except ValueError:
+        raise SeqtoolError(
+            f"{folder.path / 'config.json'}: pad_token_id, decoder_start_token_id and eos_token_id must be ids of the "
+            f"vocabulary, not {pad!r}, {given['bos']!r} and {eos!r}; is vocab.json that of this model?"
+        ) from None
+    if (target.eos, target.pad) != (ids[1][names["eos"]], ids[1][names["pad"]]):
+        raise SeqtoolError(
+            f"{folder.path / 'vocab.json'}: has {names['eos']} and {names['pad']} at {ids[1][names['eos']]} and "
+            f"{ids[1][names['pad']]}, but config.json at {target.eos} and {target.pad}; it is of another model"
+        )
+    if not separate:
+        source = target
+    opened = []
+    for name, side, special in (("source.spm", pieces[0], source), ("target.spm", pieces[1], target)):
+        path = folder.require(name)
+        if path.stat().st_size > MAX_SPM_BYTES:
+            raise SeqtoolError(
+                f"{path}: has {path.stat().st_size:,} bytes, too many for such a file; download it again"
+            )
+        opened.append(MarianTokenizer(make_marian(path.read_bytes(), side, special), str(path)))
+    if opened[0].model == opened[1].model:
+        return TokenizerPair(opened[0], opened[0])
+    return TokenizerPair(*opened)
+
+
+USUAL_NAMES = {"eos": "</s>", "unk": "<unk>", "pad": "<pad>"}
+
+
+def token_name(settings: dict[str, Any], name: str, usual: str) -> str:
+    """Return what a special token is called in the vocabulary."""
+    value = settings.get(f"{name}_token", usual)
+    value = value.get("content", usual) if isinstance(value, dict) else value
+    return value if isinstance(value, str) else usual
+
+
+def read_vocabulary(folder: ModelFolder, name: str) -> list[str]:
+    """Return the pieces in the order of their ids, which must be 0, 1, 2, ..."""
+    ids = folder.read_json(name)
+    if not all(type(index) is int for index in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
+        raise SeqtoolError(f"{folder.path / name}: the ids of its tokens are not 0, 1, 2, ...; download it again")
+    try:
+        return check_pieces(sorted(ids, key=ids.__getitem__))
+    except ValueError as error:
+        raise SeqtoolError(f"{folder.path / name}: no vocabulary ({error}); download it again") from None
+
+
+def check_vocabulary(
+    folder: ModelFolder, values: dict[str, Any], tokenizers: TokenizerPair, model: TransformerConfig
+) -> None:
+    """Raise where the vocabulary has not the size that the model's configuration names."""
+    source = values.get("vocab_size")
+    target = source if model.share_embeddings else values.get("decoder_vocab_size") or source
+    sizes = tokenizers.source.vocab_size, tokenizers.target.vocab_size
+    if sizes != (source, target):
+        raise SeqtoolError(
+            f"{folder.path / 'vocab.json'}: has {sizes[0]:,} and {sizes[1]:,} tokens for source and target, but "
+            f"config.json asks for {source!r} and {target!r}; it is the vocabulary of another model"
+        )
+    if model.share_embeddings and not tokenizers.joint:
+        raise SeqtoolError(f"{folder.path}: has two vocabularies, but its model shares their embeddings")
+
+
+def with_zero_start(
+    model: TransformerConfig, weights: dict[str, NDArray[np.float32]], special: SpecialIds
+) -> TransformerConfig:
+    """Return the settings with a zero start vector if the model has one, so that fine-tuning keeps it."""
+    from dataclasses import replace
+
+    table = weights.get(TARGET, weights["src_embedding.tokens.weight"])
+    is_zero = special.bos < len(table) and not table[special.bos].any()
+    return replace(model, zero_start=is_zero)
+
+
+def fit(
+    model: TransformerConfig, weights: dict[str, NDArray[np.float32]], tokenizers: TokenizerPair, origin: Path
+) -> dict[str, torch.Tensor]:
+    """Return the weights as tensors of the model that the configuration describes, or raise where they do not fit."""
+    tensors = {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in weights.items()}
+    with torch.device("meta"):
+        expected = weights_of(build_model(model, tokenizers.vocabularies))
+    with torch.no_grad():
+        built = build_model(model, tokenizers.vocabularies) if same_shapes(expected, tensors) else None
+        if built is None:
+            name = next(name for name in sorted(expected) if tensors[name].shape != expected[name].shape)
+            raise SeqtoolError(
+                f"{origin}: {name} has the shape {tuple(tensors[name].shape)}, but config.json and vocab.json ask for "
+                f"{tuple(expected[name].shape)}; are all files of one model?"
+            )
+        put_weights(built, tensors, origin)
+    return weights_of(built)
+
+
+def same_shapes(expected: dict[str, torch.Tensor], tensors: dict[str, torch.Tensor]) -> bool:
+    """Tell whether all shapes are those expected."""
+    return all(name in tensors and tensors[name].shape == wanted.shape for name, wanted in expected.items())
+
+
+def read_search(values: dict[str, Any]) -> DecodeConfig:
+    """Return the search settings that a model recommends, as far as they are like ours."""
+    beam, penalty = values.get("num_beams", 1), values.get("length_penalty", 1.0)
+    beam = beam if type(beam) is int and 1 <= beam <= 1000 else 1
+    penalty = float(penalty) if isinstance(penalty, int | float) and 0 <= penalty <= 10 else 1.0
+    return DecodeConfig(beam=beam, length_penalty=penalty)
+
+
+def describe(run: RunDir, folder: ModelFolder, values: dict[str, Any], parameters: int) -> dict[str, Any]:
+    """Return the manifest of an imported model."""
+    settings = folder.read_json("tokenizer_config.json", optional=True)
+    languages = {side: settings.get(f"{side}_lang") for side in ("source", "target")}
+    known = {side: code for side, code in languages.items() if isinstance(code, str)}
+    return {
+        "format": 1,
+        "seqtool": __version__,
+        "files": run.checksums(),
+        "model": {
+            "parameters": parameters,
+            "source": f"imported from a Hugging Face model of type {values['model_type']}",
+            "imported": folder.path.absolute().name,
+        },
+        **({"languages": known} if len(known) == 2 else {}),
+        "scores": [],
+        "complete": True,
+    }
