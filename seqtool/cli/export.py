@@ -1,41 +1,95 @@
-"""seqtool export: a model in the form of a fast engine."""
+"""seqtool export: a model in the form of another program."""
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seqtool.errors import SeqtoolError, suggest
 
-FORMATS = ("ctranslate2",)
+if TYPE_CHECKING:
+    from seqtool.run_directory import RunDir
+
+FORMATS = ("ctranslate2", "huggingface", "argos")
 
 
 def export(
     model: Annotated[Path, typer.Option("-m", "--model", metavar="DIR", help="A run directory with a trained model.")],
-    to: Annotated[str, typer.Option("--to", metavar="NAME", help="What to export to: ctranslate2.")] = "ctranslate2",
+    to: Annotated[
+        str, typer.Option("--to", metavar="NAME", help="What to export to: ctranslate2, huggingface or argos.")
+    ] = "ctranslate2",
     quantization: Annotated[
-        str, typer.Option("--quantization", metavar="NAME", help="int8, int8_float32, float16, bfloat16 or float32.")
-    ] = "int8",
+        str | None,
+        typer.Option(
+            "--quantization",
+            metavar="NAME",
+            help="int8, int8_float32, float16, bfloat16 or float32; not for huggingface.",
+            show_default="int8",
+        ),
+    ] = None,
+    languages: Annotated[
+        str | None, typer.Option("--languages", metavar="SRC-TGT", help="Codes of the languages, as en-de.")
+    ] = None,
+    names: Annotated[
+        str | None, typer.Option("--names", metavar="SRC-TGT", help="Names of the languages, as English-German.")
+    ] = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Where to put it; without it DIR/ctranslate2.")
+        Path | None, typer.Option("-o", "--out", metavar="PATH", help="Where to put it; without it DIR/NAME.")
     ] = None,
 ) -> None:
-    """Convert a model to CTranslate2, which translates several times faster.
+    """Convert a model for another program: CTranslate2, Hugging Face's transformers, or Argos Translate.
 
-    The converted model is checked against the original before it takes the place of an older one. `seqtool translate`
-    then uses it by itself. int8 is the smallest and, on a CPU, the fastest.
+    CTranslate2 translates several times faster, and `seqtool translate` uses its form by itself; int8 is the smallest
+    and, on a CPU, the fastest. LibreTranslate serves the packages of Argos Translate. Every export is checked against
+    the model before it takes the place of an older one.
 
     Example: [bold]seqtool export -m run --to ctranslate2 --quantization int8[/bold]
     """
     if to not in FORMATS:
         raise SeqtoolError(f"cannot export to '{to}'{suggest(to, FORMATS)}")
+    if to == "huggingface" and quantization:
+        raise SeqtoolError("--quantization is for ctranslate2 and argos; Hugging Face's form is float32")
     from seqtool.run_directory import RunDir
+
+    if to == "ctranslate2":
+        print_line(to_ctranslate2(RunDir(model), quantization or "int8", out))
+        return
+    from seqtool.translation.export.languages import choose_languages
+
+    run = RunDir(model).require_model()
+    chosen = choose_languages(run, languages, names)
+    if to == "argos":
+        from seqtool.translation.export.argos import export_argos
+
+        package = export_argos(run, chosen, quantization or "int8", out)
+        print_line(
+            f"{package.file}: {package.quantization}, {package.n_bytes / 1e6:.1f} MB; log-probabilities differ from "
+            f"the model's by {package.difference:.1e} a token"
+        )
+        return
+    from seqtool.translation.export.huggingface import TOLERANCE, export_huggingface
+
+    report = export_huggingface(run, out, chosen)
+    print_line(
+        f"{report.folder}: {report.architecture}; log-probabilities in transformers differ from the model's by "
+        f"{report.difference:.1e} at most ({TOLERANCE:g} is accepted)"
+    )
+    for note in report.notes:
+        print_line(f"note: {note}")
+
+
+def to_ctranslate2(run: "RunDir", quantization: str, out: Path | None) -> str:
+    """Export to CTranslate2 and return what was done."""
     from seqtool.translation.export.ctranslate2 import export_ctranslate2
 
-    report = export_ctranslate2(RunDir(model), quantization, out)
-    print(
-        f"seqtool: {report.folder}: {report.quantization}, {report.n_bytes / 1e6:.1f} MB; log-probabilities differ "
-        f"from the model's by {report.difference:.1e} a token",
-        file=sys.stderr,
+    report = export_ctranslate2(run, quantization, out)
+    return (
+        f"{report.folder}: {report.quantization}, {report.n_bytes / 1e6:.1f} MB; log-probabilities differ "
+        f"from the model's by {report.difference:.1e} a token"
     )
+
+
+def print_line(text: str) -> None:
+    """Tell what was done."""
+    print(f"seqtool: {text}", file=sys.stderr)

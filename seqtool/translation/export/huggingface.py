@@ -1,0 +1,268 @@
+"""Writes a model as a folder that the library transformers loads as it is, and checks it there.
+
+Post-norm models become a MarianMTModel, pre-norm ones Pegasus, both with a Marian tokenizer. Their vocabulary starts
+with the end and the unknown token and ends with the padding, with which decoding begins: it takes the place of our
+begin. All our tokens stay, so that probabilities are the same; those that are never to be written are listed.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqtool.config import Config, TransformerConfig, load_config
+from seqtool.corpus.tokenizer.bpe import BpeTokenizer
+from seqtool.corpus.tokenizer.interface import Tokenizer, TokenizerPair
+from seqtool.corpus.tokenizer.marian import MarianTokenizer
+from seqtool.corpus.tokenizer.registry import load_pair
+from seqtool.errors import SeqtoolError
+from seqtool.files import to_json, write_whole
+from seqtool.model.huggingface import SOURCE, TARGET, usual_power, write_config, write_weights
+from seqtool.run_directory import RunDir
+from seqtool.translation.engines.interface import USUAL_LENGTH_PENALTY
+from seqtool.translation.export.ctranslate2 import check_place, read_float32, replaced_folder
+from seqtool.translation.export.languages import Languages
+from seqtool.translation.export.model_card import write_card
+from seqtool.translation.export.record import RECORD, make_record
+
+TOLERANCE = 1e-4  # of the log-probability of a token, the largest difference that is accepted
+USUAL_LENGTH = 25  # tokens of a target, where the run has none to look at
+
+USAGE = """```python
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+tokenizer, model = AutoTokenizer.from_pretrained("."), AutoModelForSeq2SeqLM.from_pretrained(".")
+inputs = tokenizer(["A sentence."], return_tensors="pt", padding=True)
+print(tokenizer.batch_decode(model.generate(**inputs), skip_special_tokens=True))
+```"""
+
+
+@dataclass(frozen=True)
+class TheirVocabulary:
+    """A vocabulary as transformers is to have it."""
+
+    pieces: list[str]
+    rows: NDArray[np.int64]  # our id for each of theirs; -1 for a zero vector
+    eos: int
+    pad: int
+    never: list[int]  # ids that are never to be written
+
+
+@dataclass(frozen=True)
+class HuggingFaceReport:
+    """What was written, and how near it comes to the model it was made from."""
+
+    folder: Path
+    architecture: str
+    difference: float | None  # largest difference of a token's log-probability; None where it was not checked
+    notes: list[str]
+
+
+def export_huggingface(
+    run: RunDir, out: Path | None = None, languages: Languages | None = None, check: bool = True
+) -> HuggingFaceReport:
+    """Write the model of a run directory into `out` (by default its huggingface folder), whole or not at all."""
+    run.require_model()
+    folder = out or run.path / "huggingface"
+    check_place(folder)
+    if check:
+        require_transformers()
+    config, tokenizers = load_config(run.config), load_pair(run)
+    if not isinstance(config.model, TransformerConfig):
+        raise SeqtoolError(f"{run.path}: Hugging Face has no models of kind '{config.model.kind}'")
+    try:
+        settings = write_config(config.model)
+    except SeqtoolError as error:
+        raise SeqtoolError(f"{run.path}: {error}") from None
+    ours = read_float32(run.weights)
+    start = ours[SOURCE if config.model.share_embeddings else TARGET][tokenizers.target.special.bos]
+    source, target = their_vocabularies(tokenizers, config.model.zero_start and bool(start.any()))
+    weights = write_weights(config.model, ours, source.rows, target.rows)
+    with replaced_folder(folder) as temporary:
+        save_numpy(weights, temporary / "model.safetensors")
+        write_settings(temporary, settings, config, run, (source, target))
+        write_tokenizer(temporary, tokenizers, (source, target), languages, config.data.max_tokens)
+        write_whole(temporary / "README.md", write_card(run, languages, "huggingface", USAGE))
+        write_whole(temporary / RECORD, to_json(make_record(run, "float32", 0, 0)))
+        difference = check_with_transformers(run, temporary, tokenizers) if check else None
+    notes = []
+    if settings["model_type"] == "marian" and not config.model.zero_start:
+        notes.append(
+            "CTranslate2's own converter starts Marian models with a zero vector, which this model was not trained "
+            "with; make CTranslate2's form with 'seqtool export --to ctranslate2', or train with model.zero_start=true"
+        )
+    return HuggingFaceReport(folder, settings["architectures"][0], difference, notes)
+
+
+def require_transformers() -> None:
+    """Raise if transformers is not installed, with which an export is checked."""
+    from importlib.util import find_spec
+
+    if find_spec("transformers") is None:
+        raise SeqtoolError(
+            "transformers is not installed, with which the export is checked; install it with: "
+            "pip install 'seqtool[huggingface]'"
+        )
+
+
+def their_vocabularies(tokenizers: TokenizerPair, hides_start: bool) -> tuple[TheirVocabulary, TheirVocabulary]:
+    """Return both sides' vocabularies; two different ones are made equally long, so that their padding is the same.
+
+    `hides_start` says that the decoder starts with a zero vector, although the vector of the begin is none.
+    """
+    if tokenizers.joint:
+        one = their_vocabulary(tokenizers.target, hides_start, 0)
+        return one, one
+    size = max(tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+    source, target = (
+        their_vocabulary(side, hides_start, size - side.vocab_size) for side in (tokenizers.source, tokenizers.target)
+    )
+    return source, target
+
+
+def their_vocabulary(tokenizer: Tokenizer, hides_start: bool, fill: int) -> TheirVocabulary:
+    """Return a vocabulary in their order; one that came from there keeps its own."""
+    special, size = tokenizer.special, tokenizer.vocab_size
+    if isinstance(tokenizer, MarianTokenizer):
+        rows = np.arange(size)
+        if hides_start:
+            rows[special.bos] = -1  # a zero vector, never to be written
+        return TheirVocabulary(tokenizer.piece_list, rows, special.eos, special.pad, [special.pad])
+    ordinary = [index for index in range(size) if index not in special]
+    unwritten = [special.pad, special.bos] if hides_start else [special.pad]
+    order = [special.eos, special.unk, *ordinary, *unwritten, *[-1] * fill, -1 if hides_start else special.bos]
+    names = [tokenizer.piece_list[index] for index in ordinary]
+    n_names = len(unwritten) + fill
+    spare = [f"<unused{number}>" for number in range(len(names) + n_names)]
+    spare = [name for name in spare if name not in set(names)][:n_names]
+    pieces = ["</s>", "<unk>", *names, *spare, "<pad>"]
+    never = list(range(2 + len(names), len(pieces)))
+    return TheirVocabulary(pieces, np.array(order), 0, len(pieces) - 1, never)
+
+
+def save_numpy(weights: dict[str, NDArray[np.float32]], path: Path) -> None:
+    """Write weights as safetensors, with the note by which transformers knows them."""
+    from safetensors.numpy import save
+
+    write_whole(path, save({name: np.ascontiguousarray(array) for name, array in weights.items()}, {"format": "pt"}))
+
+
+def write_settings(
+    folder: Path,
+    settings: dict[str, Any],
+    config: Config,
+    run: RunDir,
+    vocabularies: tuple[TheirVocabulary, TheirVocabulary],
+) -> None:
+    """Write config.json and generation_config.json."""
+    source, target = vocabularies
+    ids = {
+        "pad_token_id": target.pad,
+        "bos_token_id": None,
+        "eos_token_id": target.eos,
+        "forced_eos_token_id": target.eos,
+        "decoder_start_token_id": target.pad,
+    }
+    start = load_pair(run).target.special
+    if start.bos != start.pad and start.pad == target.pad and target.rows[target.pad] == start.pad:
+        ids["decoder_start_token_id"] = start.bos  # a vocabulary from elsewhere with a begin of its own
+    positions = max(1024, 4 * config.data.max_tokens)
+    sizes = {"vocab_size": len(source.pieces), "decoder_vocab_size": len(target.pieces)}
+    write_whole(folder / "config.json", to_json({**settings, **sizes, **ids, "max_position_embeddings": positions}))
+    search = {
+        "num_beams": config.decode.beam,
+        "length_penalty": their_length_penalty(run, config),
+        "early_stopping": True,
+        "max_length": 2 * config.data.max_tokens + 16,
+        "bad_words_ids": [[index] for index in target.never],
+    }
+    write_whole(folder / "generation_config.json", to_json({**ids, **search}))
+
+
+def their_length_penalty(run: RunDir, config: Config) -> float:
+    """Return the exponent that ranks as ours does for targets of the length that is usual in the run."""
+    chosen = run.read_manifest().get("model", {}).get("length_penalty")
+    alpha = config.decode.length_penalty if config.decode.length_penalty != "auto" else chosen
+    alpha = USUAL_LENGTH_PENALTY if alpha is None else float(alpha)
+    try:
+        lines = [json.loads(line)["ref"] for line in run.valid_lines.read_text(encoding="utf-8").splitlines()[:500]]
+        lengths = [len(ids) + 1 for ids in load_pair(run).target.encode_batch(lines)]
+    except (OSError, ValueError, KeyError, TypeError):
+        lengths = []
+    return usual_power(alpha, sum(lengths) / len(lengths) if lengths else USUAL_LENGTH)
+
+
+def write_tokenizer(
+    folder: Path,
+    tokenizers: TokenizerPair,
+    vocabularies: tuple[TheirVocabulary, TheirVocabulary],
+    languages: Languages | None,
+    max_tokens: int,
+) -> None:
+    """Write both SentencePiece models, the vocabulary or vocabularies, and the tokenizer's settings."""
+    for name, tokenizer in (("source.spm", tokenizers.source), ("target.spm", tokenizers.target)):
+        if isinstance(tokenizer, MarianTokenizer):
+            write_whole(folder / name, tokenizer.segmenter)
+        elif isinstance(tokenizer, BpeTokenizer):
+            write_whole(folder / name, tokenizer.model)
+        else:
+            raise SeqtoolError("this kind of tokenizer has no form that Hugging Face knows; export to ctranslate2")
+    for name, vocabulary in zip(("vocab.json", "target_vocab.json"), vocabularies, strict=True):
+        if name == "vocab.json" or not tokenizers.joint:
+            write_whole(folder / name, to_json({piece: index for index, piece in enumerate(vocabulary.pieces)}))
+    special = tokenizers.target.special
+    own = isinstance(tokenizers.target, MarianTokenizer)
+    names = {
+        "eos_token": vocabularies[1].pieces[vocabularies[1].eos],
+        "unk_token": vocabularies[1].pieces[special.unk if own else 1],
+        "pad_token": vocabularies[1].pieces[vocabularies[1].pad],
+    }
+    settings: dict[str, Any] = {
+        "tokenizer_class": "MarianTokenizer",
+        **names,
+        "separate_vocabs": not tokenizers.joint,
+        "source_lang": languages.codes[0] if languages else None,
+        "target_lang": languages.codes[1] if languages else None,
+        "model_max_length": 2 * max_tokens,
+        "clean_up_tokenization_spaces": False,
+        "sp_model_kwargs": {},
+    }
+    write_whole(folder / "tokenizer_config.json", to_json(settings))
+
+
+def check_with_transformers(run: RunDir, folder: Path, tokenizers: TokenizerPair) -> float:
+    """Score made-up sentences with both; return the largest difference of a token's log-probability, or raise."""
+    import torch
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    from seqtool.translation.engines.interface import SearchOptions
+    from seqtool.translation.engines.torch_engine import TorchEngine
+
+    ours = TorchEngine.load([run], tokenizers.vocabularies, "cpu", threads=1)
+    model = AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    special, draw = tokenizers.source.special, np.random.default_rng(0)
+    ordinary = sorted(set(range(tokenizers.source.vocab_size)) - set(special))
+    texts = [tokenizers.source.decode(draw.choice(ordinary, n).tolist()) for n in (3, 5, 8, 12, 17, 23)]
+    sources = tokenizers.source.encode_batch(texts)
+    found = ours.translate(sources, SearchOptions(beam=1, max_length_ratio=1.0))
+    targets = [ranked[0].ids for ranked in found]
+    to_theirs = {int(row): index for index, row in enumerate(their_vocabularies(tokenizers, False)[1].rows)}
+    largest = 0.0
+    for text, target, scores in zip(texts, targets, ours.score(sources, targets), strict=True):
+        given = tokenizer(text, return_tensors="pt")["input_ids"]
+        wanted = torch.tensor([to_theirs[index] for index in (*target, tokenizers.target.special.eos)])
+        start = torch.tensor([model.config.decoder_start_token_id])
+        with torch.inference_mode():
+            logits = model(input_ids=given, decoder_input_ids=torch.cat((start, wanted[:-1]))[None]).logits
+        log_probs = logits[0].log_softmax(-1).gather(1, wanted[:, None]).squeeze(1)
+        largest = max(largest, float((log_probs - torch.tensor(scores)).abs().max()))
+    if not largest <= TOLERANCE:
+        raise SeqtoolError(
+            f"{run.path}: the export does not match the model (a log-probability differs by {largest:.3g}, at most "
+            f"{TOLERANCE:g} is accepted); export to ctranslate2 instead"
+        )
+    return largest
