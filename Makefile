@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+INTERCHANGE := .venv-interchange  # packages that are too heavy for every run
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format crash-test fuzz-test capture clean
+.PHONY: help install demo test check format crash-test fuzz-test interchange-test capture clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -35,6 +36,11 @@ crash-test: install  ## Kill training and preparation many times at random momen
 fuzz-test: install  ## Hostile input in bulk (some minutes)
 	$(BIN)/python -m pytest tests/deep -k fuzz -s
 
+interchange-test:  ## Compare with the real transformers and Argos Translate (downloads 1.5 GB, takes some minutes)
+	test -x $(INTERCHANGE)/bin/python || $(PYTHON) -m venv $(INTERCHANGE)
+	$(INTERCHANGE)/bin/pip install --quiet --constraint constraints.txt --editable '.[dev,fast,interchange]'
+	$(INTERCHANGE)/bin/python -m pytest tests/deep -k "interchange or argos"
+
 capture: install  ## Draw docs/first-run.svg from a real run of the demo
 	$(BIN)/python docs/capture.py docs/first-run.svg
 
@@ -43,4 +49,4 @@ format: install  ## Format the code and sort its imports
 	$(BIN)/ruff check --fix .
 
 clean:  ## Remove .venv and caches (run directories stay)
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(INTERCHANGE) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -56,7 +56,7 @@ def test_the_configuration_says_what_the_model_is(imported: RunDir) -> None:
     assert (config.model.output_bias, config.model.scale_embeddings) == (True, True)
     assert (config.tokenizer.kind, config.tokenizer.joint) == ("marian", True)
     assert (config.decode.beam, config.decode.length_penalty) == (4, 0.5)
-    assert imported.read_manifest()["languages"] == {"source": "en", "target": "de"}
+    assert imported.read_manifest().others["languages"] == {"source": "en", "target": "de"}
 
 
 def test_both_sides_have_their_own_pieces_and_the_ids_of_the_one_vocabulary(original: Path, imported: RunDir) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from tiny_run import make_run
 
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
-from seqtool.files import to_json
+from seqtool.manifest import DataFacts, ScoreEntry
 from seqtool.model.huggingface import usual_power
 from seqtool.run_directory import RunDir
 from seqtool.translation.export.argos import export_argos
@@ -28,9 +29,9 @@ ENGLISH_GERMAN = Languages(("en", "de"), ("English", "German"))
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     made = make_run(tmp_path_factory.mktemp("run"))
-    score = {"set": "valid", "metric": "bleu", "score": 31.25, "signature": "nrefs:1|case:mixed"}
-    manifest = {**made.read_manifest(), "scores": [score], "data": {"pairs": 29000, "fingerprint": "abc"}}
-    made.manifest.write_text(to_json(manifest))
+    score = ScoreEntry(set="valid", metric="bleu", score=31.25, signature="nrefs:1|case:mixed")
+    data = DataFacts(pairs=29000, fingerprint="abc")
+    made.write_manifest(replace(made.read_manifest(), scores=(score,), data=data))
     return made
 
 

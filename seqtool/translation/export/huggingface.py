@@ -19,11 +19,11 @@ from seqtool.corpus.tokenizer.interface import Tokenizer, TokenizerPair
 from seqtool.corpus.tokenizer.marian import MarianTokenizer
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
-from seqtool.files import to_json, write_whole
+from seqtool.files import make_folder, to_json, whole_folder, write_whole
 from seqtool.model.huggingface import SOURCE, TARGET, usual_power, write_config, write_weights
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.interface import USUAL_LENGTH_PENALTY
-from seqtool.translation.export.ctranslate2 import check_place, read_float32, replaced_folder
+from seqtool.translation.export.ctranslate2 import check_place, read_float32
 from seqtool.translation.export.languages import Languages
 from seqtool.translation.export.model_card import write_card
 from seqtool.translation.export.record import RECORD, make_record
@@ -71,7 +71,7 @@ def export_huggingface(
     if check:
         require_transformers()
     config, tokenizers = load_config(run.config), load_pair(run)
-    if not isinstance(config.model, TransformerConfig):
+    if config.model.kind != "transformer" or not isinstance(config.model, TransformerConfig):
         raise SeqtoolError(f"{run.path}: Hugging Face has no models of kind '{config.model.kind}'")
     try:
         settings = write_config(config.model)
@@ -81,13 +81,18 @@ def export_huggingface(
     start = ours[SOURCE if config.model.share_embeddings else TARGET][tokenizers.target.special.bos]
     source, target = their_vocabularies(tokenizers, config.model.zero_start and bool(start.any()))
     weights = write_weights(config.model, ours, source.rows, target.rows)
-    with replaced_folder(folder) as temporary:
-        save_numpy(weights, temporary / "model.safetensors")
-        write_settings(temporary, settings, config, run, (source, target))
-        write_tokenizer(temporary, tokenizers, (source, target), languages, config.data.max_tokens)
-        write_whole(temporary / "README.md", write_card(run, languages, "huggingface", USAGE))
-        write_whole(temporary / RECORD, to_json(make_record(run, "float32", 0, 0)))
-        difference = check_with_transformers(run, temporary, tokenizers) if check else None
+    make_folder(folder.absolute().parent)
+    try:
+        with whole_folder(folder) as temporary:
+            save_numpy(weights, temporary / "model.safetensors")
+            write_settings(temporary, settings, config, run, (source, target))
+            write_tokenizer(temporary, tokenizers, (source, target), languages, config.data.max_tokens)
+            write_whole(temporary / "README.md", write_card(run, languages, "huggingface", USAGE))
+            write_whole(temporary / RECORD, to_json(make_record(run, "float32", 0, 0)))
+            difference = check_with_transformers(run, temporary, tokenizers) if check else None
+    except OSError as error:
+        cause = error.strerror or error
+        raise SeqtoolError(f"{folder}: cannot be written ({cause}); make room or give another -o") from None
     notes = []
     if settings["model_type"] == "marian" and not config.model.zero_start:
         notes.append(
@@ -184,7 +189,7 @@ def write_settings(
 
 def their_length_penalty(run: RunDir, config: Config) -> float:
     """Return the exponent that ranks as ours does for targets of the length that is usual in the run."""
-    chosen = run.read_manifest().get("model", {}).get("length_penalty")
+    chosen = run.read_manifest().model.length_penalty
     alpha = config.decode.length_penalty if config.decode.length_penalty != "auto" else chosen
     alpha = USUAL_LENGTH_PENALTY if alpha is None else float(alpha)
     try:

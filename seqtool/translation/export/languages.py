@@ -57,10 +57,10 @@ def split_pair(text: str, option: str, example: str) -> tuple[str, str]:
 def known_codes(run: RunDir) -> tuple[str, str] | None:
     """Return the languages that an import noted, or those that the names of the corpus files end with."""
     manifest = run.read_manifest()
-    noted = manifest.get("languages", {})
+    noted = manifest.others.get("languages", {})
     if isinstance(noted, dict) and {"source", "target"} <= noted.keys():
         return str(noted["source"]), str(noted["target"])
-    sources = list(corpus_files(manifest.get("data", {}).get("sources", [])))
+    sources = list(corpus_files(list(manifest.data.sources or ())))
     suffixes = [suffix for name in sources if (suffix := last_suffix(name)) in NAMES]
     pair = tuple(dict.fromkeys(suffixes))
     return (pair[0], pair[1]) if len(pair) == 2 and len(suffixes) == len(sources) else None

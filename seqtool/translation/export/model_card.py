@@ -4,6 +4,7 @@ from typing import Any
 
 from seqtool import __version__
 from seqtool.config import load_config
+from seqtool.manifest import Manifest
 from seqtool.run_directory import RunDir
 from seqtool.translation.export.languages import Languages
 
@@ -17,7 +18,7 @@ def write_card(run: RunDir, languages: Languages | None, target: str, usage: str
     parts = [
         front_matter(languages, target),
         f"# {title}",
-        f"A {config.model.describe()}, with {count(manifest.get('model', {}).get('parameters'))} parameters, "
+        f"A {config.model.describe()}, with {count(manifest.model.parameters)} parameters, "
         f"exported by seqtool {__version__} for {TAGS[target]}.",
         "## Use",
         usage,
@@ -53,28 +54,26 @@ def intended_use(languages: Languages | None) -> str:
     )
 
 
-def data_lines(manifest: dict[str, Any]) -> list[str]:
+def data_lines(manifest: Manifest) -> list[str]:
     """Return what is known of the data, as a list."""
-    data, model = manifest.get("data", {}), manifest.get("model", {})
+    data, training = manifest.data, manifest.training
     facts = [
-        ("training pairs", count(data.get("pairs"))),
-        ("validation pairs", count(data.get("validation_pairs"))),
-        ("fingerprint of the data", data.get("fingerprint")),
-        ("weights", model.get("source")),
-        ("trained for", f"{count(manifest['training'].get('steps'))} steps" if manifest.get("training") else None),
+        ("training pairs", count(data.pairs)),
+        ("validation pairs", count(data.validation_pairs)),
+        ("fingerprint of the data", data.fingerprint),
+        ("weights", manifest.model.source),
+        ("trained for", f"{count(training.steps)} steps" if training and training.steps else None),
     ]
     return [f"- {name}: {clean(value)}" for name, value in facts if value] or ["- not recorded"]
 
 
-def score_lines(manifest: dict[str, Any]) -> list[str]:
+def score_lines(manifest: Manifest) -> list[str]:
     """Return the recorded scores with their signatures, as a table."""
-    scores = manifest.get("scores", [])
-    if not scores:
+    if not manifest.scores:
         return ["None recorded. `seqtool eval` computes them."]
     rows = [
-        f"| {clean(score.get('set', ''))} | {clean(score.get('metric', ''))} | {score['score']:.2f} | "
-        f"`{clean(score.get('signature', ''))}` |"
-        for score in scores
+        f"| {clean(one.set or '')} | {clean(one.metric or '')} | {one.score:.2f} | `{clean(one.signature or '')}` |"
+        for one in manifest.scores
     ]
     return ["| set | metric | score | signature |", "| --- | --- | ---: | --- |", *rows]
 
@@ -82,8 +81,8 @@ def score_lines(manifest: dict[str, Any]) -> list[str]:
 def setting_lines(run: RunDir) -> list[str]:
     """Return the settings that shape the model and its search, as a list."""
     config = load_config(run.config)
-    penalty = run.read_manifest().get("model", {}).get("length_penalty")
-    penalty = config.decode.length_penalty if config.decode.length_penalty != "auto" or penalty is None else penalty
+    chosen, penalty = run.read_manifest().model.length_penalty, config.decode.length_penalty
+    penalty = chosen if penalty == "auto" and chosen is not None else penalty
     return [
         f"- model: {config.model.describe()}",
         f"- tokenizer: {config.tokenizer.kind}, {config.tokenizer.vocab_size:,} tokens"

@@ -1,6 +1,6 @@
 """Turns the folder of a MarianMT (OPUS-MT) or Pegasus-shaped model into a run directory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqtool import __version__
 from seqtool.config import Config, DecodeConfig, TokenizerConfig, TransformerConfig, config_to_toml
 from seqtool.corpus.tokenizer.interface import SpecialIds, TokenizerPair
 from seqtool.corpus.tokenizer.marian import MarianTokenizer, check_pieces, check_special, make_marian
 from seqtool.errors import SeqtoolError
-from seqtool.files import make_folder, to_json, write_whole
+from seqtool.files import make_folder, write_whole
+from seqtool.manifest import DataFacts, Manifest, ModelFacts
 from seqtool.model.huggingface import TARGET, count_bytes, read_config, read_weights
 from seqtool.model.kinds import build_model
 from seqtool.model.loading import put_weights, save_weights, weights_of
@@ -76,7 +76,7 @@ def import_huggingface(path: Path, out: Path) -> ImportReport:
         tokenizers.target.save(run.target_tokenizer)
     save_weights(tensors, run.weights)
     parameters = sum(tensor.numel() for tensor in tensors.values())
-    write_whole(run.manifest, to_json(describe(run, folder, values, parameters)))
+    run.write_manifest(describe(run, folder, values, parameters))
     return ImportReport(run, model.describe(), parameters, notes)
 
 
@@ -164,8 +164,6 @@ def with_zero_start(
     model: TransformerConfig, weights: dict[str, NDArray[np.float32]], special: SpecialIds
 ) -> TransformerConfig:
     """Return the settings with a zero start vector if the model has one, so that fine-tuning keeps it."""
-    from dataclasses import replace
-
     table = weights.get(TARGET, weights["src_embedding.tokens.weight"])
     is_zero = special.bos < len(table) and not table[special.bos].any()
     return replace(model, zero_start=is_zero)
@@ -203,21 +201,12 @@ def read_search(values: dict[str, Any]) -> DecodeConfig:
     return DecodeConfig(beam=beam, length_penalty=penalty)
 
 
-def describe(run: RunDir, folder: ModelFolder, values: dict[str, Any], parameters: int) -> dict[str, Any]:
+def describe(run: RunDir, folder: ModelFolder, values: dict[str, Any], parameters: int) -> Manifest:
     """Return the manifest of an imported model."""
     settings = folder.read_json("tokenizer_config.json", optional=True)
     languages = {side: settings.get(f"{side}_lang") for side in ("source", "target")}
     known = {side: code for side, code in languages.items() if isinstance(code, str)}
-    return {
-        "format": 1,
-        "seqtool": __version__,
-        "files": run.checksums(),
-        "model": {
-            "parameters": parameters,
-            "source": f"imported from a Hugging Face model of type {values['model_type']}",
-            "imported": folder.path.absolute().name,
-        },
-        **({"languages": known} if len(known) == 2 else {}),
-        "scores": [],
-        "complete": True,
-    }
+    source = f"imported from a Hugging Face model of type {values['model_type']}"
+    facts = ModelFacts(parameters=parameters, source=source, others={"imported": folder.path.absolute().name})
+    others = {"languages": known} if len(known) == 2 else {}
+    return replace(run.make_manifest(facts, DataFacts()), complete=True, others=others)
