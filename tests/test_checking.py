@@ -107,6 +107,35 @@ def test_files_of_equal_length_that_are_shifted_are_suspected(tmp_path):
     report = check_corpus(corpus, CleanConfig())
     assert report.shifted_near is not None
     assert abs(report.shifted_near - 1001) < 30
+    assert "from about line 1,0" in report.problems[0]
+    assert f"as if 1 line is missing there in {corpus.target}" in report.problems[0]
+    assert check_corpus(corpus, CleanConfig(shifted=True)).problems == []
+
+
+def test_a_shift_is_found_in_one_file_with_pairs_too(tmp_path):
+    pairs = make_pairs(3000)
+    sources, targets = zip(*pairs, strict=True)
+    rows = zip((*sources[:1500], *sources[1502:], b"The end.", b"End."), targets, strict=True)
+    (tmp_path / "a.tsv").write_bytes(b"".join(src + b"\t" + tgt + b"\n" for src, tgt in rows))
+    (problem,) = check_corpus(Corpus(tmp_path / "a.tsv", None), CleanConfig()).problems
+    assert "as if 2 lines are missing there in the source column" in problem
+
+
+@pytest.mark.parametrize(("stretch", "is_serious"), [(60, False), (1000, True)])
+def test_a_short_shifted_passage_is_told_and_a_long_one_is_a_problem(tmp_path, stretch, is_serious):
+    corpus = write_corpus(tmp_path, make_pairs(8000))
+    lines = corpus.target.read_bytes().splitlines(keepends=True)
+    lines = [*lines[:2000], *lines[2001 : 2001 + stretch], b"Ende.\n", *lines[2001 + stretch :]]
+    corpus.target.write_bytes(b"".join(lines))
+    report = check_corpus(corpus, CleanConfig())
+    assert abs(report.shifted_near - 2001) < 30
+    assert bool(report.problems) == is_serious
+
+
+def test_the_median_is_that_of_the_lines_of_its_own_side(tmp_path):
+    (tmp_path / "a.tsv").write_bytes(b"x" * 9998 + b"\t\n")
+    report = check_corpus(Corpus(tmp_path / "a.tsv", None), CleanConfig())
+    assert (report.source.median_chars, report.source.max_chars, report.target.median_chars) == (9998, 9998, 0)
 
 
 @pytest.mark.parametrize(

@@ -68,9 +68,9 @@ def check(
     else:
         from seqtool.cli.check_report import print_report
 
-        print_report(report, with_problems=not (sys.stdout.isatty() and sys.stderr.isatty()))
+        print_report(report)
     if report.problems:
-        raise SeqtoolError("not fit for training: " + " ".join(report.problems))
+        raise SeqtoolError(" ".join(report.problems))
 
 
 @contextlib.contextmanager

@@ -28,8 +28,8 @@ JOINERS, SPACES = "\u200c\u200d", "\u00a0\u202f\u3000"  # not printable to Pytho
 SHOWN_LINES = 8  # line numbers of a finding
 
 
-def print_report(report: Report, with_problems: bool) -> None:
-    """Print the report to stdout; the problems are left out where the reader sees them on stderr anyway."""
+def print_report(report: Report) -> None:
+    """Print the report to stdout, with the verdict; the reasons of a bad one are the error on stderr."""
     console = Console(highlight=False)
     console.print(_totals(report))
     _print_alignment(console, report)
@@ -39,11 +39,8 @@ def print_report(report: Report, with_problems: bool) -> None:
         _print_examples(console, found)
     share = f" ({_percent(report.kept, report.pairs)})" if report.pairs else ""
     console.print(f"Cleaning keeps {report.kept:,} of {report.pairs:,} pairs{share}.", soft_wrap=True)
-    if not report.problems:
-        console.print(Text("Fit for training.", "bold green"))
-    elif with_problems:
-        for problem in report.problems:
-            console.print(Text(f"Not fit for training: {problem}", "bold red"), soft_wrap=True)
+    verdict = Text("Not fit for training.", "bold red") if report.problems else Text("Fit for training.", "bold green")
+    console.print(verdict)
 
 
 def _totals(report: Report) -> Table:
@@ -69,8 +66,8 @@ def _scripts(shares: dict[str, float]) -> str:
 
 def _print_alignment(console: Console, report: Report) -> None:
     console.print()
-    if report.shifted_near:
-        text = f"The files seem shifted against each other from about line {report.shifted_near:,} on."
+    if report.shifted_near and not report.problems:
+        text = f"A part of the corpus seems shifted against each other from about line {report.shifted_near:,} on."
         console.print(Text(f"{text} Look at the lines around it.", "bold yellow"), soft_wrap=True)
         console.print()
 

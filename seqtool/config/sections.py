@@ -42,6 +42,7 @@ class CleanConfig:
     identical: bool = setting(True, "drop pairs with identical sides")
     duplicate: bool = setting(True, "drop repeated pairs")
     control: bool = setting(True, "drop pairs with control characters, or U+2028 and U+2029")
+    shifted: bool = setting(False, "train even on a corpus whose sides seem shifted against each other")
     overlap: bool = setting(True, "drop pairs whose source or target is in the validation set or a test set")
     max_undecodable: float = setting(
         0.01, "share of pairs with invalid UTF-8 above which training refuses", low=0.0, high=1.0

@@ -27,8 +27,7 @@ from seqtool.corpus.cleaning.rules import (
 from seqtool.corpus.reading.blocks import read_blocks
 from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.reading.lines import LineBlock, Mask, PairBlock
-from seqtool.corpus.reading.parting import LineCountError
-from seqtool.corpus.reading.shifts import PartingFinder
+from seqtool.corpus.reading.parting import LineCountError, ShiftWatch
 from seqtool.errors import SeqtoolError
 
 # What may be found, in the order of the report; the names that are also rules come first.
@@ -37,7 +36,6 @@ SIDES = ("source", "target")
 # Traces of bytes that could not be decoded, and of UTF-8 that was read as Latin-1 or Windows-1252 ("Ã¼", "Â ", "â€œ").
 DAMAGE = ("\ufffd".encode(), b"\xc3\x83\xc2", b"\xc3\x82\xc2", b"\xc3\xa2\xe2\x82\xac")
 LISTED_LINES = 50  # line numbers that a finding keeps
-SHIFTS = (-3, -2, -1, 1, 2, 3)
 OWN_SCRIPT_SHARE = 0.2  # a script with this share of a side's letters is at home there
 
 
@@ -143,7 +141,7 @@ class _Checker:
         self.n_examples = n_examples
         self.seen = HashTable(with_numbers=True)
         self.lengths = LengthStatistics(LISTED_LINES)
-        self.finder = PartingFinder(SHIFTS) if corpus.target is not None else None
+        self.watch = ShiftWatch()
         self.letters = np.zeros((2, 256), np.int64)
         self.by_scripts: dict[tuple[int, int], Finding] = {}  # dominant scripts of source and target
 
@@ -157,10 +155,9 @@ class _Checker:
         self._note_defects(block, src, tgt)
         self._note_repeats(block, verdicts)
         self._note_scripts(block)
-        broken = src.invalid | tgt.invalid | src.blank | tgt.blank
-        self.lengths.add(src.chars, tgt.chars, ~broken, block.number, lambda i: _with_lengths(block, i))
-        if self.finder is not None and self.finder.near is None:
-            self.finder.add(src.chars, tgt.chars)
+        sound = ~(src.invalid | src.blank), ~(tgt.invalid | tgt.blank)
+        self.lengths.add(src.chars, tgt.chars, sound, block.number, lambda i: _with_lengths(block, i))
+        self.watch.add(block)
         self.report.dropped.update(verdicts.counts())
         return verdicts
 
@@ -169,18 +166,17 @@ class _Checker:
         self.report.source.lines, self.report.target.lines = error.src_lines, error.tgt_lines
         self.report.parts_near = error.near
         self.report.problems.append(error.summary)
-        self.finder = None
 
     def finish(self) -> Report:
         """Settle what only the whole corpus can tell."""
         report = self.report
         if not report.problems:
             report.source.lines = report.target.lines = report.pairs
-        if self.finder is not None:
-            self.finder.finish()
-            report.shifted_near = self.finder.near
-        if self.lengths.both.counts.any():
-            self._settle_lengths()
+            self.watch.finish()
+            report.shifted_near = self.watch.near
+            if not self.config.shifted and (problem := self.watch.problem(report.corpus)):
+                report.problems.append(problem)
+        self._settle_lengths()
         self._settle_scripts()
         try:
             require_usable(self.config, str(report.corpus), report.pairs, report.dropped)
@@ -255,8 +251,10 @@ class _Checker:
 
     def _settle_lengths(self) -> None:
         report, lengths = self.report, self.lengths
-        report.source.median_chars = lengths.src.quantile(0.5)
-        report.target.median_chars = lengths.tgt.quantile(0.5)
+        for side, histogram in ((report.source, lengths.src), (report.target, lengths.tgt)):
+            side.median_chars = histogram.quantile(0.5) if histogram.counts.any() else 0
+        if not lengths.both.counts.any():
+            return
         for name, (pairs, worst) in (
             ("unusually_long", lengths.find_long()),
             ("unusually_lopsided", lengths.find_lopsided()),

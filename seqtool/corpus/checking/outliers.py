@@ -88,10 +88,15 @@ class LengthStatistics:
         self.longest = Extremes(n_examples)
         self.heavy_src, self.heavy_tgt = Extremes(n_examples), Extremes(n_examples)
 
-    def add(self, src: Offsets, tgt: Offsets, usable: Mask, number: int, make: Callable[[int], Example]) -> None:
-        """Take in the usable pairs of a block by the characters of their sides; make(i) gives pair i as an example."""
-        for histogram, lengths in ((self.src, src), (self.tgt, tgt), (self.both, src + tgt)):
-            histogram.add(lengths[usable])
+    def add(
+        self, src: Offsets, tgt: Offsets, sound: tuple[Mask, Mask], number: int, make: Callable[[int], Example]
+    ) -> None:
+        """Take in the pairs of a block by the characters of their sides where these are sound; make(i) gives pair i as
+        an example."""
+        usable = sound[0] & sound[1]
+        self.src.add(src[sound[0]])
+        self.tgt.add(tgt[sound[1]])
+        self.both.add((src + tgt)[usable])
         ratios = np.log((src + RATIO_PADDING) / (tgt + RATIO_PADDING))
         self.ratio.add(np.rint(ratios[usable] / RATIO_BIN_WIDTH).astype(np.int64) + RATIO_BINS // 2)
         self.longest.add(np.where(usable, np.log(src + tgt + 1.0), -np.inf), number, make)

@@ -60,13 +60,21 @@ class PrepareRequest:
             **({"columns": columns} if columns else {}),
             "weights": [corpus.weight for corpus in self.corpora],
             "seed": self.seed if self.hold_out else None,
-            "clean": asdict(self.clean),
+            "clean": cleaning_settings(self.clean),
             "data": data,
         }
 
     def describe_sources(self) -> list[list["SourceFile"]]:
         """Return the files of each corpus, then those of the sets to keep apart, with their checksums."""
         return [[SourceFile.describe(path) for path in corpus.paths] for corpus in (*self.corpora, *self.against)]
+
+
+def cleaning_settings(config: CleanConfig) -> dict[str, Any]:
+    """Return the settings of cleaning that matter for the content; those that came later only where they are used, so
+    that a corpus that was prepared before has not changed."""
+    settings = asdict(config)
+    del settings["shifted"]
+    return settings
 
 
 def columns_of(corpora: Sequence[Corpus]) -> list[list[str] | None]:

@@ -58,7 +58,7 @@ def prepare_run(
         report(Progress("counting", 0, None))
         pairs = count_known_pairs(run, request.corpora)
     survey = survey_corpora(
-        request.corpora if request.hold_out or not ready else (),
+        request.corpora if request.hold_out or not ready or not request.clean.shifted else (),
         CleaningRules(request.clean, OverlapHashes.read(request.against)),
         sample_pairs=0 if ready else config.sample_pairs,
         held_out=request.data.held_out if request.hold_out else 0,

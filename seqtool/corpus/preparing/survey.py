@@ -12,6 +12,7 @@ from seqtool.corpus.progress import Progress, Report, ignore
 from seqtool.corpus.reading.blocks import read_blocks
 from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.reading.lines import PairBlock
+from seqtool.corpus.reading.parting import ShiftWatch
 from seqtool.corpus.text import clean_text
 from seqtool.errors import SeqtoolError
 
@@ -36,11 +37,13 @@ class Sample:
 
     def add(self, block: PairBlock) -> None:
         """Take the chosen ones among the next pairs."""
+        if not self.size:
+            return
         numbers = np.arange(self._seen, self._seen + len(block), dtype=np.uint64)
         self._seen += len(block)
         limit = np.uint64(min(_HIGHEST, (_HIGHEST + 1) * self.size // max(1, self.pairs)))
         chosen = np.flatnonzero(hash_pairs(numbers, np.full(len(block), self.seed, np.uint64)) <= limit).tolist()
-        if not self.size or not chosen:
+        if not chosen:
             return
         found = PairBlock.from_pairs(
             [(block.src.line(i), None if block.missing[i] else block.tgt.line(i)) for i in chosen]
@@ -124,25 +127,26 @@ def survey_corpora(
     seed: int,
     report: Report = ignore,
 ) -> Survey:
-    """Read all corpora once, keeping little of them; `pairs` is the number of pairs in them."""
+    """Read all corpora once, keeping little of them; `pairs` is their number of pairs. Raise where one is shifted."""
     sample = Sample(rules, sample_pairs, pairs, seed)
     candidates = Candidates(_SPARE * held_out, seed)
     done = 0
-    for block in _all_blocks(corpora):
-        sample.add(block)
-        candidates.add(block)
-        done += len(block)
-        report(Progress("reading", done, pairs))
+    for corpus in corpora:
+        watch = ShiftWatch()
+        for block in read_blocks(corpus):
+            sample.add(block)
+            candidates.add(block)
+            watch.add(block)
+            done += len(block)
+            report(Progress("reading", done, pairs))
+        watch.finish()
+        if not rules.config.shifted and (problem := watch.problem(corpus)):
+            raise SeqtoolError(problem)
     if corpora and not done:
         raise SeqtoolError(f"{', '.join(map(str, corpora))}: there is not a single pair in it")
     sample.require_usable(", ".join(map(str, corpora)))
     wanted = min(held_out, max(1, done // 10)) if done > 1 else 0
     return Survey(done, sample, choose_held_out(candidates.in_order(), rules, wanted))
-
-
-def _all_blocks(corpora: Sequence[Corpus]) -> Iterator[PairBlock]:
-    for corpus in corpora:
-        yield from read_blocks(corpus)
 
 
 def choose_held_out(candidates: Sequence[RawTexts], rules: CleaningRules, wanted: int) -> list[tuple[str, str]]:

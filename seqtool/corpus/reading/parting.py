@@ -1,4 +1,4 @@
-"""Two files of different length: the error, and the place where they seem to part."""
+"""Two files that do not belong together line by line: of different length, or shifted; and where they seem to part."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -6,11 +6,48 @@ from pathlib import Path
 import numpy as np
 
 from seqtool.corpus.reading.corpus import Corpus
-from seqtool.corpus.reading.lines import LineBlock
+from seqtool.corpus.reading.lines import LineBlock, PairBlock
 from seqtool.corpus.reading.shifts import PartingFinder, likely_shifts
 from seqtool.errors import SeqtoolError
 
 OpenSides = Callable[[], tuple[Iterator[LineBlock], Iterator[LineBlock]]]
+
+
+SHIFTS = (-3, -2, -1, 1, 2, 3)
+
+
+class ShiftWatch:
+    """Watches the pairs of a corpus stream by, and tells whether its sides seem shifted against each other."""
+
+    def __init__(self) -> None:
+        self._finder = PartingFinder(SHIFTS)
+
+    def add(self, block: PairBlock) -> None:
+        """Go on over the next pairs."""
+        self._finder.add(block.src.ends - block.src.starts, block.tgt.ends - block.tgt.starts)
+
+    def finish(self) -> None:
+        """Look at the pairs that were kept back."""
+        self._finder.finish()
+
+    @property
+    def near(self) -> int | None:
+        """The line from which a stretch of the corpus seems shifted."""
+        return self._finder.near
+
+    def problem(self, corpus: Corpus) -> str | None:
+        """Return why training on the corpus would be wrong, None where nothing speaks against it."""
+        if not self._finder.is_serious:
+            return None
+        n, near = abs(self._finder.shift), self._finder.near
+        src, tgt = (corpus.source, corpus.target) if corpus.target else ("the source column", "the target column")
+        side = tgt if self._finder.shift > 0 else src
+        missing = f"{n} {'line is' if n == 1 else 'lines are'} missing there in {side}"
+        return (
+            f"{corpus}: source and target seem shifted against each other from about line {near:,} on, as if {missing}."
+            " Look at the lines around it and mend the file; if it is right as it is, insist with"
+            " --set clean.shifted=true."
+        )
 
 
 class LineCountError(SeqtoolError):

@@ -19,6 +19,7 @@ ALARM = 30.0  # the sum of advantages that no accident explains
 GUESS = 4.0  # the sum that settles it where there surely is a shift
 MAX_SHIFT = 1 << 20
 TRIED_SHIFTS = 8
+SERIOUS_SHARE = 0.02  # of the lines in a shifted stretch, beside which one that lasts to the end counts
 
 
 @dataclass
@@ -30,6 +31,7 @@ class _Test:
     lowest: float = 0.0
     lowest_at: int = 0
     advantages: float = 0.0
+    highest: float = 0.0  # of the sum over its lowest value before
 
     def advance(self, advantages: Numbers, at: int) -> int | None:
         """Go on over lines at, at + 1, ...; return the index of the line where the shift began, once it is sure."""
@@ -37,6 +39,7 @@ class _Test:
         sums = self.sum + np.cumsum(advantages - SLACK)
         lows = np.minimum(np.minimum.accumulate(sums), self.lowest)
         alarms = np.flatnonzero(sums - lows > ALARM)
+        self.highest = max(self.highest, float((sums - lows).max()))
         end = int(alarms[0]) + 1 if len(alarms) else len(sums)
         place = int(np.argmin(sums[:end]))
         if sums[place] < self.lowest:
@@ -55,6 +58,7 @@ class PartingFinder:
         self.src = self.tgt = np.zeros(0)  # log lengths from there on
         self.center = self.scatter = 0.0
         self.near: int | None = None  # 1-based number of the line
+        self.shift = 0  # of the test that found it
 
     def add(self, src_lengths: NDArray[np.int64], tgt_lengths: NDArray[np.int64]) -> None:
         """Go on over the next lines of both files; they need not be the same number."""
@@ -68,24 +72,30 @@ class PartingFinder:
     def finish(self) -> None:
         """Test the lines that were kept back."""
         n = min(len(self.src), len(self.tgt)) - self.margin
-        if n < 1 or self.near is not None or not self.tests:
+        if n < 1 or not self.tests:
             return
         if not self.at:
             self._learn()
         plain = self._misfit(0, n)
         found = [test.advance(plain - self._misfit(test.shift, n), self.at) for test in self.tests]
-        alarms = [at for at in found if at is not None]
-        if alarms and self._is_one_sided():
-            self.near = min(alarms) + 1
-        elif alarms:
+        alarms = [(at, test.shift) for at, test in zip(found, self.tests, strict=True) if at is not None]
+        if alarms and self.near is None and self._is_one_sided():
+            self.near, self.shift = min(alarms)[0] + 1, min(alarms)[1]
+        elif alarms and self.near is None:
             self.tests, n = [], max(len(self.src), len(self.tgt))  # lengths tell nothing, so none are kept
         self.at += n
         self.src, self.tgt = self.src[n:], self.tgt[n:]
 
+    @property
+    def is_serious(self) -> bool:
+        """True where the shift lasts to the end or for many lines, and is not a passage in a large corpus."""
+        lasting = any(test.sum - test.lowest > ALARM for test in self.tests)
+        return self.near is not None and (lasting or any(t.highest > SERIOUS_SHARE * self.at for t in self.tests))
+
     def _is_one_sided(self) -> bool:
         """False where shifts either way fit better, as in a corpus sorted by length: then lengths tell nothing."""
-        excess = [max((t.sum - t.lowest for t in self.tests if t.shift * sign > 0), default=0.0) for sign in (-1, 1)]
-        return min(excess) < 0.5 * max(excess)
+        highest = [max((t.highest for t in self.tests if t.shift * sign > 0), default=0.0) for sign in (-1, 1)]
+        return min(highest) < 0.5 * max(highest)
 
     def best_guess(self, n_lines: int) -> int | None:
         """Return the most likely first line of the last of the shifts, given that the files do part by line n_lines."""
