@@ -20,6 +20,7 @@ COMMANDS = (
     ("tokenizer", "decode"),
     ("prepare",),
     ("check",),
+    ("split",),
     ("score",),
     ("average",),
     ("export",),

@@ -14,6 +14,7 @@ COMMANDS = (
     "tokenizer",
     "prepare",
     "check",
+    "split",
     "score",
     "average",
     "export",

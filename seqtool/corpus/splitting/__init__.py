@@ -1,0 +1,1 @@
+"""A corpus divided into training, validation and test sets without overlap."""
