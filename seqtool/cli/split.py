@@ -8,7 +8,7 @@ import typer
 
 from seqtool.cli.options import ConfigOption, CorpusArgument, SetOption
 from seqtool.cli.streams import notify
-from seqtool.config import resolve_config
+from seqtool.config import ConfigRequest, resolve_config
 from seqtool.errors import SeqtoolError
 
 
@@ -41,7 +41,7 @@ def split(
 
     Example: [bold]seqtool split corpus.en corpus.de -o data --valid 1000 --test 1000[/bold]
     """
-    clean = resolve_config(file=config, overrides=set_ or ()).clean
+    clean = resolve_config(ConfigRequest(file=config, overrides=tuple(set_ or ()))).config.clean
     if not corpus:
         raise SeqtoolError("which corpus? Give one file with pairs, or two aligned files, source then target")
     if out is None:
