@@ -4,8 +4,8 @@
 
 FOLDER as in multi30k.py; RUN is a finished seqtool run, whose vocabulary and sizes Joey NMT gets too. The training
 settings are those of Joey NMT's own transformer_small.yaml (Adam 0.9/0.98, "noam" with factor 0.5, dropout 0.1), but
-for the label smoothing of 0.1 that seqtool has too, 4,096 tokens a batch where that toy has 250 (it counts padding, so
-that about as many real tokens come together as the 2,048 of seqtool), and --warmup: the 1,000 steps of that file are
+for the label smoothing of 0.1 that seqtool has too, 4,096 tokens per batch where that toy has 250 (it counts padding,
+so that about as many real tokens come together as the 2,048 of seqtool), and --warmup: the 1,000 steps of that file are
 more than it makes in 20 minutes on two cores. It trains to the first validation after its time,
 so that nothing of that is lost, and the checkpoint with its best validation BLEU is tested with beam 5. Its minutes
 begin with its first line of log, when the corpus is not loaded yet. The validation scores are of greedy search and

@@ -52,8 +52,8 @@ def _totals(report: Report) -> Table:
         table.add_column(Text(name), justify="right", overflow="ellipsis", no_wrap=True)
     for title, key in (("lines", "lines"), ("words", "words"), ("characters", "chars")):
         table.add_row(title, *(f"{vars(side)[key]:,}" for side in (source, target)))
-    table.add_row("characters a line, median", *(f"{side.median_chars:,}" for side in (source, target)))
-    table.add_row("characters a line, most", *(f"{side.max_chars:,}" for side in (source, target)))
+    table.add_row("characters per line, median", *(f"{side.median_chars:,}" for side in (source, target)))
+    table.add_row("characters per line, maximum", *(f"{side.max_chars:,}" for side in (source, target)))
     table.add_row("script", *(_scripts(side.scripts) for side in (source, target)))
     return table
 

@@ -65,7 +65,7 @@ def export(
         package = export_argos(run, chosen, quantization or "int8", out)
         print_line(
             f"{package.file}: {package.quantization}, {package.n_bytes / 1e6:.1f} MB; log-probabilities differ from "
-            f"the model's by {package.difference:.1e} a token"
+            f"the model's by {package.difference:.1e} per token"
         )
         return
     from seqtool.translation.export.huggingface import TOLERANCE, export_huggingface
@@ -86,7 +86,7 @@ def to_ctranslate2(run: "RunDir", quantization: str, out: Path | None) -> str:
     report = export_ctranslate2(run, quantization, out)
     return (
         f"{report.folder}: {report.quantization}, {report.n_bytes / 1e6:.1f} MB; log-probabilities differ "
-        f"from the model's by {report.difference:.1e} a token"
+        f"from the model's by {report.difference:.1e} per token"
     )
 
 

@@ -1,4 +1,4 @@
-"""seqtool score: the log-probability of given translations, one a line."""
+"""seqtool score: the log-probability of given translations, one per line."""
 
 import itertools
 import json
@@ -43,7 +43,7 @@ def score(
     batch_tokens: BatchTokensOption = None,
     compute_type: ComputeTypeOption = "default",
 ) -> None:
-    """Print the log-probability of each translation, one number a line.
+    """Print the log-probability of each translation, one number per line.
 
     It is the sum over its tokens and its end, in nats. An empty line has the score of saying nothing. With --json,
     each line is an object with log_prob, tokens and token_scores (the end's last); --normalize adds log_prob_per_token.

@@ -48,7 +48,7 @@ def train(
     config: ConfigOption = None,
     set_: SetOption = None,
 ) -> None:
-    """Train a tokenizer on text with one sentence a line.
+    """Train a tokenizer on text with one sentence per line.
 
     Example: [bold]seqtool tokenizer train train.en train.de --vocab-size 8000 -o t.model[/bold]
     """

@@ -37,7 +37,7 @@ def train(
     config: ConfigOption = None,
     preset: PresetOption = "auto",
     set_: SetOption = None,
-    seed: Annotated[int | None, typer.Option(help="Everything random follows from it.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
     device: Annotated[str | None, typer.Option(metavar="NAME", help="auto, cpu, cuda or mps.")] = None,
     steps: Annotated[int | None, typer.Option(help="Stop after this many steps of the whole run.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Fit the training to this time (instead of --steps).")] = None,

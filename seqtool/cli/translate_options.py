@@ -19,13 +19,20 @@ Output = Annotated[
 ]
 Resume = Annotated[bool, _option(FILES, "--resume", "Continue an interrupted --output.")]
 Json = Annotated[
-    bool, _option(FILES, "--json", "Print an object a line: text, score, tokens, alignment (source, target token).")
+    bool,
+    _option(FILES, "--json", "Print one JSON object per line: text, score, tokens, alignment (source, target token)."),
 ]
 TokenScores = Annotated[
     bool, _option(FILES, "--token-scores", "With --json: add the log-probability of each token and of the end.")
 ]
 NBest = Annotated[
-    int, _option(FILES, "--n-best", "Print so many translations a line: line number, score, text, with tabs.", low=1)
+    int,
+    _option(
+        FILES,
+        "--n-best",
+        "Print the N best translations of each line: line number, score and text, separated by tabs.",
+        low=1,
+    ),
 ]
 ShowAttention = Annotated[
     Path | None,

@@ -31,7 +31,7 @@ class ModelConfig:
         return 0
 
     def describe(self) -> str:
-        """Return what makes one model differ from another, in a line."""
+        """Return what makes one model differ from another, in one line."""
         return f"{self.kind}, width {self.d_model}"
 
 

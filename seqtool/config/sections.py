@@ -1,4 +1,4 @@
-"""The sections of a configuration, one frozen dataclass a concern; each value is checked when a section is made."""
+"""The sections of a configuration, one frozen dataclass per concern; each value is checked when a section is made."""
 
 from dataclasses import dataclass
 
@@ -70,7 +70,7 @@ class DataConfig:
 class TrainConfig:
     """How the model is trained."""
 
-    seed: int = setting(1, "everything random follows from it", low=0, high=2**31 - 1)
+    seed: int = setting(1, "random seed", low=0, high=2**31 - 1)
     device: str = setting("auto", "where to train", choices=("auto", "cpu", "cuda", "mps"))
     precision: str = setting(
         "auto", "arithmetic of the forward and backward pass", choices=("auto", "float32", "bf16", "fp16")
@@ -116,7 +116,9 @@ class TrainConfig:
         0.999, "decay of the exponential moving average of the weights (0: off)", low=0.0, high=0.999999
     )
     validate_every: int = setting(1000, "steps between validations", low=1)
-    metric: str = setting("bleu", "what patience and the choice of the best go by", choices=("bleu", "chrf", "loss"))
+    metric: str = setting(
+        "bleu", "metric for early stopping and for the best checkpoint", choices=("bleu", "chrf", "loss")
+    )
     valid_beam: int = setting(1, "beam width of the translations made in validation", low=1, high=1000)
     save_every: int = setting(1000, "steps between checkpoints", low=1)
     keep: int = setting(5, "newest checkpoints to keep, beside the best", low=1)

@@ -36,11 +36,11 @@ def _toml_value(value: Any) -> str:
 
 
 def describe_config(config: Config) -> str:
-    """Return what makes one model differ from another, in a line."""
+    """Return what makes one model differ from another, in one line."""
     model, train = config.model, config.train
     return (
         f"{model.describe()}, vocabulary {config.tokenizer.vocab_size:,}, dropout {model.dropout:g}, "
-        f"label smoothing {train.label_smoothing:g}, {train.batch_tokens} tokens a batch, "
+        f"label smoothing {train.label_smoothing:g}, {train.batch_tokens} tokens per batch, "
         f"{train.optimizer} with learning rate {train.lr:g}"
         + (f", the first {100 * train.both_ways:g} % of the steps both ways" if train.both_ways else "")
         + (f", word dropout {model.word_dropout:g}" if model.word_dropout else "")

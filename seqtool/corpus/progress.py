@@ -34,7 +34,7 @@ class Stopwatch:
         self._began = 0.0
 
     def seconds_left(self, progress: Progress) -> float | None:
-        """Return the seconds to the end of the stage; None while there is too little to go by."""
+        """Return the seconds to the end of the stage; None while too little was measured."""
         now = time.monotonic()
         if progress.stage != self._stage:
             self._stage, self._began = progress.stage, now

@@ -41,7 +41,7 @@ class MultiHeadAttention(nn.Module):
         return self.split_heads(F.linear(x, weight, bias))
 
     def project_context(self, context: Tensor) -> tuple[Tensor, Tensor]:
-        """Return keys and values (B, H, K, E) of context (B, K, D); cross-attention needs them once a sentence."""
+        """Return keys and values (B, H, K, E) of context (B, K, D); cross-attention needs them once per sentence."""
         B, K, D = context.shape
         weight, bias = self.qkv.weight.split([D, 2 * D])[1], self.qkv.bias.split([D, 2 * D])[1]
         kv = F.linear(context, weight, bias).view(B, K, 2, self.n_heads, D // self.n_heads)  # (B, K, 2, H, E)

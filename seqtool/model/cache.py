@@ -1,6 +1,6 @@
 """What decoding remembers: the keys and values of earlier target positions and of the source.
 
-Legend: L layers, B sentences, N beams a sentence, R = B * N rows, H heads, E head width, S source length,
+Legend: L layers, B sentences, N beams per sentence, R = B * N rows, H heads, E head width, S source length,
 P target positions so far, T new positions, C room for entries.
 
 Keys and values never move while beams are exchanged. A sentence's entries, those of all its beams, are one list; each
@@ -45,7 +45,7 @@ class LayerCache:
 
 
 class Cache:
-    """Keys and values of all decoder layers; the source's are held once a sentence, however many beams it has."""
+    """Keys and values of all decoder layers; the source's are held once per sentence, however many beams it has."""
 
     def __init__(self, source: list[tuple[Tensor, Tensor]], mask: Tensor) -> None:
         self.source = source  # a layer's keys and values, each (B, H, S, E)
@@ -143,7 +143,7 @@ def as_added(mask: Tensor, dtype: torch.dtype) -> Tensor:
 def keep(x: Tensor, dim: int, sentences: Tensor) -> Tensor:
     """Move some slices of x to the front, in place, and return those; a slice that is in its place is not copied.
 
-    Which slices is told on the host: to find out on a device what moves would make the host wait for it.
+    The slices are named on the host: to find out on a device what moves would make the host wait for it.
     """
     front = x.narrow(dim, 0, len(sentences))
     moved = (sentences != torch.arange(len(sentences))).nonzero().squeeze(1)

@@ -17,7 +17,7 @@ from seqtool.run_directory import RunDir
 
 
 def weights_of(model: TranslationModel) -> dict[str, Tensor]:
-    """Return the model's weights by name, each once: shared embeddings go by the source's name."""
+    """Return the model's weights by name, each once: shared embeddings have the source's name."""
     seen: dict[int, str] = {}
     weights = {}
     for name, tensor in model.state_dict(keep_vars=True).items():

@@ -1,4 +1,4 @@
-"""What is said where the memory is used up."""
+"""Out-of-memory detection."""
 
 import torch
 

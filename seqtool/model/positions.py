@@ -1,4 +1,4 @@
-"""How the model tells positions apart: sinusoidal, learned, rotary and relative.
+"""How the model represents positions: sinusoidal, learned, rotary and relative.
 
 Legend: B batch, H heads, Q query positions, K key positions, T positions, D width, E width of a head,
 W the window: farther distances than W count as W.

@@ -1,4 +1,4 @@
-"""Checks a request to train before torch is loaded: a mistake is told at once, and nothing has been removed."""
+"""Checks a request to train before torch is loaded: a mistake is reported at once, and nothing has been removed."""
 
 from seqtool.corpus.preparing.prepared import find_other_corpus, read_manifest
 from seqtool.corpus.reading.blocks import count_pairs

@@ -78,7 +78,7 @@ def _train(request: TrainRequest, run: RunDir, workers: Workers, progress: Progr
 
 
 def prepare(request: TrainRequest, run: RunDir, workers: Workers, progress: Progress) -> Config:
-    """Resolve the configuration, prepare the corpus with it and write it down; all that follows goes by it."""
+    """Resolve the configuration, prepare the corpus with it and write it down; all that follows uses it."""
     if request.starts_over:
         run.remove()
     settings = resolve_training(request, run, workers.device.type)

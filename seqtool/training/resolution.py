@@ -82,7 +82,7 @@ def resolve_preparation(
 
 
 def count_for(settings: ConfigRequest, run: RunDir, corpora: Iterable[Corpus]) -> int | None:
-    """Return the pairs in the corpora if the preset goes by them."""
+    """Return the number of pairs in the corpora if the preset depends on it."""
     return count_known_pairs(run, tuple(corpora)) if settings.preset == "auto" else None
 
 

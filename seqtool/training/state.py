@@ -60,7 +60,7 @@ class RunState:
         return cls(**{**kept, "window": Window(**values["window"])})
 
     def resolve_steps(self, config: TrainConfig) -> TrainConfig:
-        """Return the settings that a run goes by from here on: with a time budget, for the steps that fit it."""
+        """Return the settings that a run uses from here on: with a time budget, for the steps that fit it."""
         if not config.minutes:
             return config
         if not self.is_planned(config):

@@ -197,7 +197,7 @@ class GradientMaker:
         return torch.autocast(self.workers.device.type, dtype=dtype, enabled=self.precision in AUTOCAST)
 
     def _randomness(self, seed: int) -> AbstractContextManager[None]:
-        """Return a context in which everything random follows from the seed."""
+        """Return a context in which all random numbers come from the seed."""
         if self.workers.device.type == "cpu" and not self.config.compile:
             return drawing_from(torch.Generator().manual_seed(seed))
         torch.manual_seed(seed)

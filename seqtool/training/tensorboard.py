@@ -7,7 +7,7 @@ from seqtool.errors import SeqtoolError
 
 
 class TensorboardLog:
-    """The figures of every report, one curve a figure: train/loss, valid/bleu, ..."""
+    """The figures of every report, one curve per figure: train/loss, valid/bleu, ..."""
 
     def __init__(self, folder: Path, step: int) -> None:
         """Continue the files in a folder after a step; what they hold of later steps is no longer shown."""

@@ -35,7 +35,7 @@ class Validation:
         return math.exp(min(self.loss, 700.0))
 
     def value(self, metric: str) -> float:
-        """Return the figure that choices go by; more is better for each metric."""
+        """Return the figure by which weights are chosen; higher is better for each metric."""
         return {"bleu": self.bleu.score, "chrf": self.chrf.score, "loss": -self.loss}[metric]
 
 

@@ -8,7 +8,7 @@ MIN_LOOP_TOKENS = 8  # and it must be as long as this
 
 
 def longest_run(ids: Sequence[object], period: int) -> int:
-    """Return how many times in a row, at most, a phrase of `period` tokens is said (1: never again).
+    """Return how many times in a row, at most, a phrase of `period` tokens occurs (1: no repetition).
 
     A run of m tokens each equal to the one `period` places before it is a phrase said m // period more times.
     """

@@ -16,7 +16,7 @@ class Hypothesis:
     score: float  # what hypotheses are ranked by: log_prob over the length penalty
     log_prob: float
     tokens: list[str]
-    token_scores: list[float] | None = None  # a log-probability a token, and the end symbol's after those of a part
+    token_scores: list[float] | None = None  # a log-probability per token, and the end symbol's after those of a part
     alignment: list[tuple[int, int]] | None = None  # (source token, target token), a pair for each target token
 
 

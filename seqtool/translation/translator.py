@@ -1,4 +1,4 @@
-"""The translator: lines of text in, translations out; the same line gives the same translation in any company.
+"""The translator: lines of text in, translations out, whatever else is in the batch of a line.
 
     translator = Translator.load("checkpoints/demo")
     translator.translate(["Hello."], beam=5)[0].text
@@ -54,7 +54,7 @@ class Translator:
         """Make a translator from its parts; a line of more than max_tokens is split.
 
         max_positions (0: no limit) is the longest translation that the model can make. `fallback` makes an engine for
-        options that the first one cannot do, and `notify` is told when that happens.
+        options that the first one cannot do, and `notify` is called when that happens.
         """
         self.tokenizers = tokenizers
         self.engine = engine
@@ -94,7 +94,7 @@ class Translator:
     def with_engine(
         cls, models: Sequence[str | Path], settings: EngineSettings, notify: Callable[[str], None] | None = None
     ) -> "Translator":
-        """Open run directories with the engine that is asked for; `notify` is told what is odd about them."""
+        """Open run directories with the engine that is asked for; `notify` is called with what is odd about them."""
         from seqtool.translation.engines.choosing import load_parts
 
         parts = load_parts([Path(model) for model in models], settings)
@@ -140,7 +140,7 @@ class Translator:
     ) -> list[Translation]:
         """Translate lines with options that make_options() made, or that are given by name (beam, n_best, ...).
 
-        A prefix is a text that its line's translation must begin with. `progress` is told the share done so far.
+        A prefix is a text that its line's translation must begin with. `progress` is called with the share done so far.
         """
         if isinstance(sources, str):
             raise SeqtoolError("translate() takes a list of texts, not one text; write translate([text])")
@@ -234,7 +234,7 @@ class Translator:
         return self._second_engine(f"{cause}, so the slower torch engine is used")
 
     def _second_engine(self, note: str) -> Engine:
-        """Return the engine for what the first one cannot do; the user is told once."""
+        """Return the engine for what the first one cannot do; the user is notified once."""
         assert self._fallback is not None
         with self._choosing:
             if self._second is None:

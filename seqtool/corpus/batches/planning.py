@@ -99,7 +99,7 @@ def sort_by_length(pairs: Ints, src_lengths: Ints, tgt_lengths: Ints, bits: Ints
     """Sort pairs by their longer side, then by how much longer it is; return them and their longer sides with its end.
 
     The second order runs up and down in turn, so that neighbours are alike everywhere; equals are in random order.
-    Everything is packed into one integer a pair, which numpy sorts an order of magnitude faster than several keys.
+    Everything is packed into one integer per pair, which numpy sorts an order of magnitude faster than several keys.
     The random `bits` become those integers in place, and no array lives longer than it must: there may be many pairs.
     """
     if not len(pairs):

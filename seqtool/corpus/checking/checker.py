@@ -176,8 +176,8 @@ class _Checker:
             report.shifted_near = self.watch.near
             if not self.config.shifted and (problem := self.watch.problem(report.corpus)):
                 report.problems.append(problem)
-        self._settle_lengths()
-        self._settle_scripts()
+        self._summarise_lengths()
+        self._summarise_scripts()
         try:
             require_usable(self.config, str(report.corpus), report.pairs, report.dropped)
         except SeqtoolError as error:
@@ -231,7 +231,7 @@ class _Checker:
             finding = self.by_scripts.setdefault(divmod(combination, 256), Finding())
             self._note(finding, both == combination, block)
 
-    def _settle_scripts(self) -> None:
+    def _summarise_scripts(self) -> None:
         names, other = script_table().names, self.report.findings["other_script"]
         shares = self.letters / np.maximum(self.letters.sum(axis=1, keepdims=True), 1)
         for facts, row in zip((self.report.source, self.report.target), shares, strict=True):
@@ -249,7 +249,7 @@ class _Checker:
         other.lines = sorted(other.lines)[:LISTED_LINES]
         other.examples = sorted(other.examples, key=lambda example: example.line)[: self.n_examples]
 
-    def _settle_lengths(self) -> None:
+    def _summarise_lengths(self) -> None:
         report, lengths = self.report, self.lengths
         for side, histogram in ((report.source, lengths.src), (report.target, lengths.tgt)):
             side.median_chars = histogram.quantile(0.5) if histogram.counts.any() else 0

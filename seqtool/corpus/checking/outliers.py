@@ -59,7 +59,7 @@ class Extremes:
         self.heap: list[tuple[float, int, Example]] = []
 
     def add(self, values: Numbers, number: int, make: Callable[[int], Example]) -> None:
-        """Offer one value a line; number is that of the first line, make(i) gives the example of line number + i."""
+        """Offer one value per line; number is that of the first line, make(i) gives the example of line number + i."""
         if not self.size:
             return
         floor = self.heap[0][0] if len(self.heap) == self.size else -math.inf

@@ -49,7 +49,7 @@ class LineScripts:
 
 @cache
 def script_table() -> ScriptTable:
-    """Work out the script of every letter, once a process."""
+    """Work out the script of every letter, once per process."""
     script_of = np.zeros(0x110000, np.uint8)
     names = ["none", EAST_ASIAN, "Hangul"]
     numbers = {name: number for number, name in enumerate(names)}

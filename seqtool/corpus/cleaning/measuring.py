@@ -15,7 +15,7 @@ Codes = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Measures:
-    """One entry a line. White space around a line counts neither as characters nor in its hash."""
+    """One entry per line. White space around a line counts neither as characters nor in its hash."""
 
     invalid: Mask  # not UTF-8; its other entries mean little
     control: Mask  # holds a control character: C0 except the tab, DEL, C1, or a Unicode line or paragraph separator

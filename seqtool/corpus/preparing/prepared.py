@@ -99,7 +99,7 @@ class SourceFile:
             return cls(str(path), facts.st_size, facts.st_mtime_ns, sha256_of(path))
 
     def is_same(self, path: Path) -> bool:
-        """Tell if a file still has this content; its bytes are read only where size and time do not settle it."""
+        """Tell if a file still has this content; its bytes are read only if size and time do not answer that."""
         with readable(path):
             facts = path.stat()
             if facts.st_size != self.size:

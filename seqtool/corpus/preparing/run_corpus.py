@@ -50,7 +50,7 @@ def prepare_run(
     ready = tokenizers or (load_pair(run) if change is None or lost else None)
     _protect_model(run, ready, change)
     check_user_symbols(config.user_symbols)
-    for corpus in request.against:  # what is wrong with them is said before the long part begins
+    for corpus in request.against:  # errors in them are reported before the long part begins
         count_pairs(corpus)
     make_folder(run.path)
     before = [] if read_manifest(run.prepared) is None else [f"prepared anew, since {change or 'that was asked for'}"]
@@ -157,7 +157,7 @@ def describe_preparation(prepared: PreparedCorpus) -> list[str]:
 
 
 def _settings(config: TokenizerConfig, seed: int) -> dict[str, Any]:
-    """Return what settles the tokenizer, in the form that the manifest has it."""
+    """Return the settings that determine the tokenizer, in the form that the manifest has."""
     settings = {name: value for name, value in asdict(config).items() if name != "bpe_dropout"}
     if config.kind == "bpe":  # a corpus that was prepared before there were other kinds does not name it
         del settings["kind"]

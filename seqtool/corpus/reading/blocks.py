@@ -47,7 +47,7 @@ def decode_line(line: bytes) -> str | None:
 
 
 def read_line_blocks(path: Path) -> Iterator[LineBlock]:
-    """Yield the lines of one file in blocks; raise where it plainly is no text with one sentence a line."""
+    """Yield the lines of one file in blocks; raise where it plainly is no text with one sentence per line."""
     file = open_file(path)
     require_lines(file)
     yield from split_into_blocks(file)
@@ -69,7 +69,7 @@ def split_into_blocks(file: OpenFile) -> Iterator[LineBlock]:
         if pending_bytes > MAX_LINE_BYTES:
             raise SeqtoolError(
                 f"{file.name}: line {n_lines + 1:,} is longer than {MAX_LINE_BYTES >> 20} MiB;"
-                " a corpus is text with one sentence a line"
+                " a corpus is text with one sentence per line"
             )
     block = _split_lines(b"".join(pending), is_start=n_lines == 0)
     if len(block):

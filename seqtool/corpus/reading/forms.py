@@ -74,7 +74,7 @@ def form_of(name: str, sample: bytes) -> str:
 
 
 def require_lines(file: OpenFile) -> None:
-    """Raise where a file that should be one side of a corpus, one sentence a line, plainly is something else."""
+    """Raise where a file that should be one side of a corpus, one sentence per line, plainly is something else."""
     if file.form == LINES:
         return
     what = {
@@ -87,8 +87,8 @@ def require_lines(file: OpenFile) -> None:
         TAR: "is an archive",
     }[file.form]
     raise SeqtoolError(
-        f"{file.name}: {what}, where a text file with one sentence a line is needed. If it holds pairs, give it alone: "
-        "as the corpus, as `valid`, `against` or `corpus`, or as the test set"
+        f"{file.name}: {what}, where a text file with one sentence per line is needed. If it holds pairs, give it "
+        "alone: as the corpus, as `valid`, `against` or `corpus`, or as the test set"
     )
 
 

@@ -78,7 +78,7 @@ def _parse(name: str, number: int, line: bytes) -> dict[str, Any]:
         record = None
     if not isinstance(record, dict):
         hint = " If the file is one JSON array, convert it with jq -c '.[]'." if line.lstrip()[:1] == b"[" else ""
-        raise SeqtoolError(f"{name}: line {number:,} is not a JSON object; JSON Lines has one a line.{hint}")
+        raise SeqtoolError(f"{name}: line {number:,} is not a JSON object; JSON Lines has one per line.{hint}")
     return record
 
 

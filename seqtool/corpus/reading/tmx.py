@@ -9,7 +9,7 @@ from seqtool.errors import SeqtoolError
 
 CODE_TAGS = {"bpt", "ept", "it", "ph", "ut"}  # their content is markup, not text
 MAX_DEPTH = 100
-MAX_NAMES = 1000  # of elements and attributes: the parser keeps each for good
+MAX_NAMES = 1000  # of elements and attributes: the parser never forgets one
 MAX_TOKEN_BYTES = 4 << 20  # of a tag or comment, which the parser must hold whole
 MAX_LANGUAGES = 200
 WAITING_UNITS = 1000  # without a translation, before the first that tells the languages

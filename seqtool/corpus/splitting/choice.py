@@ -37,7 +37,7 @@ class LineHashes:
 
 @dataclass(frozen=True)
 class HashedBlock:
-    """A block of pairs with what a split goes by: the hashes of its lines and the document of each pair."""
+    """A block of pairs with what a split depends on: the hashes of its lines and the document of each pair."""
 
     pairs: PairBlock
     src: Hashes

@@ -49,7 +49,7 @@ def file_rows(card: Card) -> list[list[str]]:
 
 
 def describe_model(card: Card) -> str:
-    """The shape of the network in a line."""
+    """The shape of the network in one line."""
     return card.config.model.describe() if card.config else ""
 
 

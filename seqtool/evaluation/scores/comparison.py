@@ -1,4 +1,4 @@
-"""Which of several systems differ for good: sacreBLEU's paired significance tests against the first system."""
+"""Which of several systems differ significantly: sacreBLEU's paired significance tests against the first system."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -113,7 +113,7 @@ def significance_level(p_value: float) -> float | None:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """Number the names that occur more than once, so that each row of a table is told apart."""
+    """Number the names that occur more than once, so that the rows of a table can be distinguished."""
     seen: dict[str, int] = {}
     found = []
     for name in names:

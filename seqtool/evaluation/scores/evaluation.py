@@ -115,7 +115,7 @@ def evaluate(
 
 
 def sentence_table(found: Evaluation) -> Iterator[str]:
-    """Yield the lines of a TSV with one row a sentence; tabs within texts become spaces."""
+    """Yield the lines of a TSV with one row per sentence; tabs within texts become spaces."""
     assert found.sentence_scores is not None
     references = found.test_set.references
     names = ["reference"] if len(references) == 1 else [f"reference_{i}" for i in range(1, len(references) + 1)]

@@ -98,7 +98,7 @@ def choose_place(device: str) -> tuple[str, int]:
 
 
 class CTranslate2Engine:
-    """Translates with ctranslate2; on a CPU with one worker a core and one thread each, which is measured best."""
+    """Translates with ctranslate2; on a CPU with one worker per core and one thread each, which is measured best."""
 
     name = "ctranslate2"
 

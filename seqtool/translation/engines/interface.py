@@ -24,7 +24,7 @@ LIMITS = {  # the lowest and highest value of a search option
     "no_repeat_ngram": (0, 1000),
 }
 
-Progress = Callable[[Sequence[int]], None]  # is told which of the sources are done, as they are
+Progress = Callable[[Sequence[int]], None]  # called with the indices of sources as they are done
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ class TokenHypothesis:
     ids: list[int]
     score: float  # what hypotheses are ranked by: log_prob over the length penalty
     log_prob: float  # sum of the log-probabilities of its tokens and of the end symbol
-    token_scores: list[float] | None = None  # one log-probability a token, the end symbol's last
+    token_scores: list[float] | None = None  # one log-probability per token, the end symbol's last
     alignment: list[int] | None = None  # for each target token the source token that it attends to most
 
 

@@ -67,7 +67,7 @@ class TorchEngine:
         batch_tokens: int = BATCH_TOKENS,
         threads: int = 0,
     ) -> None:
-        """Use models that are on a device already, and turn their dropout off; threads (0: one a core) are for a CPU.
+        """Use models that are on a device already, and turn their dropout off; threads (0: one per core) are for a CPU.
 
         On a CPU each batch is computed by one of the engine's own threads. On another device the callers compute, one
         batch at a time, since its memory has room for one.

@@ -137,7 +137,7 @@ def check_export(run: RunDir, folder: Path, tokenizers: TokenizerPair, quantizat
     if not difference <= tolerance:
         raise SeqtoolError(
             f"{run.path}: the {quantization} export does not match the model (log-probabilities differ by "
-            f"{difference:.3g} a token, at most {tolerance:g} is accepted); try `quantization='float32'`"
+            f"{difference:.3g} per token, at most {tolerance:g} is accepted); try `quantization='float32'`"
         )
     return difference
 

@@ -42,7 +42,7 @@ class LineBuffer:
         if self._n_rest > MAX_LINE_BYTES:
             raise SeqtoolError(
                 f"line {self._n_added + 1:,} is longer than {MAX_LINE_BYTES >> 20} MiB; "
-                "the input must be text with one sentence or paragraph a line"
+                "the input must be text with one sentence or paragraph per line"
             )
 
     def finish(self) -> None:

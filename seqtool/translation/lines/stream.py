@@ -72,12 +72,12 @@ def plain_form(translation: Translation, number: int) -> str:
 
 
 def n_best_form(translation: Translation, number: int) -> str:
-    """One line a hypothesis: line number, score and text, separated by tabs."""
+    """One line per hypothesis: line number, score and text, separated by tabs."""
     return "\n".join(f"{number}\t{one.score:.6f}\t{one.text}" for one in translation.hypotheses)
 
 
 def json_form(n_best: int) -> Form:
-    """Return a form of one JSON object a line."""
+    """Return a form of one JSON object per line."""
 
     def form(translation: Translation, number: int) -> str:
         return json.dumps(translation.to_dict(n_best), ensure_ascii=False)

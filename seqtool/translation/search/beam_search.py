@@ -1,7 +1,7 @@
 """Greedy and beam search over any model with encode and decode.
 
-Legend: B sentences, G groups of beams a sentence, K beams a group, P beams before a step (1 before the first, then K),
-R = B * G * K rows, V vocabulary, C candidates a group, L room for target tokens, T target tokens so far.
+Legend: B sentences, G groups of beams per sentence, K beams per group, P beams before a step (1 before the first, then
+K), R = B * G * K rows, V vocabulary, C candidates per group, L room for target tokens, T target tokens so far.
 
 A sentence ends when no open hypothesis can still become one of those asked for, or when beam * patience hypotheses
 (rounded) have ended. Which other sentences are in the batch changes nothing, nor does how often the host looks.
@@ -84,7 +84,7 @@ def beam_search(
 
 
 def start_beams(constraints: Constraints, options: SearchOptions) -> Beams:
-    """Return the state before the first step: one empty hypothesis a sentence."""
+    """Return the state before the first step: one empty hypothesis per sentence."""
     n_sentences, room, device = len(constraints.host_limits), constraints.longest_limit + 1, constraints.limits.device
     weights = [1 / length_penalty(limit + 1, options.length_penalty) for limit in constraints.host_limits]
     return Beams(

@@ -1,7 +1,7 @@
 """One step of beam search, as pure functions of scores and log-probabilities. Knows no model and no options.
 
-Legend: B sentences, G groups of beams a sentence, P beams a group before the step (1 before the first), K after it,
-V vocabulary, C candidates a group, F finished hypotheses kept a group, L room for target tokens.
+Legend: B sentences, G groups of beams per sentence, P beams per group before the step (1 before the first), K after it,
+V vocabulary, C candidates per group, F finished hypotheses kept per group, L room for target tokens.
 A log-probability of -inf marks a place that holds no hypothesis.
 """
 

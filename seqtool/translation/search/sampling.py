@@ -1,9 +1,9 @@
 """Translations drawn at random from a model, with temperature, top-k and top-p.
 
-Legend: B sentences, N samples a sentence, R = B * N rows, V vocabulary, L room for target tokens, T tokens so far.
+Legend: B sentences, N samples per sentence, R = B * N rows, V vocabulary, L room for target tokens, T tokens so far.
 
 Each sample has random numbers of its own, which follow from the seed, the sentence and the number of the sample: so a
-sentence is sampled alike alone and in any company.
+sentence is sampled alike whatever else is in its batch.
 """
 
 import hashlib
