@@ -83,7 +83,7 @@ def test_print_config_gives_a_configuration_that_prints_itself(tmp_path: Path) -
 def test_print_config_says_what_the_settings_are_for_and_where_they_come_from(tmp_path: Path) -> None:
     (tmp_path / "c.tsv").write_text("a b\tc d\n" * 70)
     for arguments, title, origin in (
-        ([], "# the settings of the demo;", "demo.toml]"),
+        ([], "# the settings of the demo;", "preset demo]"),
         ([tmp_path / "c.tsv"], "# preset auto, for 70 pairs on ", "[preset auto]"),
     ):
         printed = run_seqtool("train", *arguments, "--steps", 7, "--print-config").stdout.decode()

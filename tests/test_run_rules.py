@@ -367,6 +367,7 @@ def test_the_second_ctrl_c_ends_a_run_at_once(tmp_path: Path) -> None:
     command = train_command(write_corpus(tmp_path, 3000), run, **slow, train_validate_every=1000)
     process = start(command)
     assert wait_for_step(run, 1, process)
+    time.sleep(0.3)  # the second step has begun
     process.send_signal(signal.SIGINT)
     time.sleep(0.1)  # two signals at once would count as one
     code, said = stop(process, signal.SIGINT)  # within the second step, which takes some seconds

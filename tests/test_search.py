@@ -432,14 +432,14 @@ def test_impossible_wishes_are_named(options, prefix, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"beam": 2, "n_best": 3}, "--beam 3"),
+        ({"beam": 2, "n_best": 3}, "give beam=3"),
         ({"beam": 5, "diverse_groups": 2}, "multiple of the groups"),
-        ({"beam": 0}, "--beam must be from 1 to 1000, not 0"),
-        ({"temperature": 0.0}, "--temperature"),
-        ({"top_p": 1.5}, "--top-p"),
-        ({"max_length_ratio": 1e9}, "--max-length-ratio must be from 0 to 1000"),
-        ({"patience": 1e30}, "--patience must be more than 0 and at most 1000, or inf"),
-        ({"patience": math.nan}, "--patience"),
+        ({"beam": 0}, "beam must be from 1 to 1000, not 0"),
+        ({"temperature": 0.0}, "temperature must be"),
+        ({"top_p": 1.5}, "top_p must be"),
+        ({"max_length_ratio": 1e9}, "max_length_ratio must be from 0 to 1000"),
+        ({"patience": 1e30}, "patience must be more than 0 and at most 1000, or inf"),
+        ({"patience": math.nan}, "patience must"),
     ],
 )
 def test_impossible_options_are_named(options, message):

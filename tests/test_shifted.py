@@ -29,7 +29,7 @@ def test_check_prepare_and_train_refuse_it(shifted: list[str], tmp_path: Path) -
         found = run_text(*command, cwd=tmp_path)
         assert found.returncode == 1, command
         assert "seem shifted against each other from about line 1,0" in found.stderr
-        assert "insist with --set clean.shifted=true" in found.stderr
+        assert "if it is right as it is, set clean.shifted = true" in found.stderr
         assert not (tmp_path / "run" / "prepared").exists()
         assert not (tmp_path / "run" / "tokenizer.model").exists()
 

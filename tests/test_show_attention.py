@@ -57,7 +57,7 @@ def test_what_cannot_be_drawn_is_a_clear_error(run: RunDir, tmp_path: Path) -> N
     assert "folder that exists" in found.stderr
     for name in ("map.png", "map"):
         found = run_translate("-m", run.path, "--show-attention", tmp_path / name)
-        assert (found.returncode, found.stdout) == (1, "")
+        assert (found.returncode, found.stdout) == (2, "")
         assert "a name that ends in .svg" in found.stderr
     found = run_translate("-m", run.path, "--show-attention", "-", lines="\n")
     assert found.returncode == 1

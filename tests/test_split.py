@@ -146,7 +146,7 @@ def test_one_file_with_pairs_becomes_tsv(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ((40, 40), "has 60 pairs; --valid and --test must be 1 to 30 together"),
+        ((40, 40), "has 60 pairs; valid and test must be 1 to 30 together"),
         ((0, 0), "1 to 30"),
         ((20, 10), "only 25 "),
     ],
