@@ -119,7 +119,7 @@ def test_an_argos_package_has_all_its_parts_and_is_the_same_each_time(run: RunDi
 
 
 def test_an_argos_package_needs_languages_and_one_tokenizer(run: RunDir, tmp_path: Path) -> None:
-    with pytest.raises(SeqtoolError, match="languages=.en-de."):
+    with pytest.raises(SeqtoolError, match=r"languages=.en-de."):
         export_argos(run, None)
     separate = make_run(tmp_path / "separate", joint=False)
     with pytest.raises(SeqtoolError, match="one tokenizer for both languages"):
