@@ -42,12 +42,12 @@ def calm(tmp_path_factory: pytest.TempPathFactory, corpus: list[str]) -> Path:
 
 
 def test_two_workers_give_the_losses_of_one_process(tmp_path: Path, corpus: list[str]) -> None:
-    settings = {**QUIET, "train_steps": 50}
+    settings = {**QUIET, "train_steps": 20, "train_validate_every": 20}
     run_to_end(train_command(corpus, tmp_path / "one", **settings))
     run_workers(train_command(corpus, tmp_path / "two", **settings))
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert [entry[:2] for entry in one] == [entry[:2] for entry in two]
-    assert len([entry for entry in one if entry[0] == "train"]) == 50
+    assert len([entry for entry in one if entry[0] == "train"]) == 20
     worst = max(abs(a[2] - b[2]) for a, b in zip(one, two, strict=True))
     assert worst < 1e-5
     seen = [
