@@ -4,6 +4,7 @@ import atexit
 import functools
 import json
 import os
+import re
 import select
 import socket
 import subprocess
@@ -15,16 +16,18 @@ from typing import Any, NamedTuple
 from fork_server import INT
 
 SEQTOOL = [sys.executable, "-m", "seqtool"]
-# Beginnings of the names of variables that are read when Python starts or a library is loaded, so before a fork.
-READ_EARLY = ("PYTHON", "LANG", "LC_", "LD_", "OMP_", "MKL_", "OPENBLAS_", "TORCH_", "CT2_", "SACREBLEU")
+FORKED = ("seqtool", "sacrebleu")
+# Names of variables that are read when Python starts or a library is loaded, so before a fork.
+READ_EARLY = re.compile("PYTHON|LANG|LC_|LD_|OMP_|MKL_|OPENBLAS_|TORCH_|CT2_|SACREBLEU$")
 
 
 def start_command(command: list[str], **options: Any) -> "subprocess.Popen[Any]":
-    """Start a command as subprocess.Popen does; where it is `python -m seqtool`, fork it from a loaded process.
+    """Start a command as subprocess.Popen does; where it is one of the modules above, fork it from a loaded process.
 
     A test that is about the start itself, and what is imported then, calls subprocess.
     """
-    if command[:3] == SEQTOOL and read_early(options.get("env") or os.environ) == fork_server().environment:
+    may_fork = command[:2] == [sys.executable, "-m"] and command[2] in FORKED
+    if may_fork and read_early(options.get("env") or os.environ) == fork_server().environment:
         return Forked(list(map(str, command)), **options)
     return subprocess.Popen(command, **options)
 
@@ -77,7 +80,7 @@ def run_text(
 
 
 def read_early(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith(READ_EARLY)}
+    return {name: value for name, value in environment.items() if READ_EARLY.match(name)}
 
 
 class ForkServer(NamedTuple):
@@ -108,7 +111,8 @@ class Forked(subprocess.Popen):  # type: ignore[type-arg]
         pipes, new_session = others[9:15], others[-2]
         streams = [number if handle == -1 else handle for number, handle in enumerate(pipes[i] for i in (0, 3, 5))]
         wanted = {
-            "arguments": args[len(SEQTOOL) :],
+            "module": args[2],
+            "arguments": args[3:],
             "environment": dict(os.environ if env is None else env),
             "cwd": os.path.abspath(cwd or "."),
             "new_session": new_session,

@@ -1,11 +1,14 @@
 """What all tests share. Nothing heavy is imported here: some tests hold that a command starts without torch."""
 
+import fcntl
 import os
+import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_run import run_to_end, train_command, write_corpus
+from small_run import name_corpus, run_to_end, train_command, write_corpus
 
 # The commands that tests start, hundreds of them, need not compile seqtool anew each time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -21,16 +24,41 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The arguments that name a small corpus, and pairs to validate on."""
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of one session share."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+def make_once(folder: Path, make: Callable[[Path], object]) -> Path:
+    """Make a folder, unless another process of this session has; wait for one that is at it."""
+    with open(folder.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            unfinished = folder.with_suffix(".unfinished")
+            shutil.rmtree(unfinished, ignore_errors=True)
+            unfinished.mkdir()
+            make(unfinished)
+            unfinished.rename(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory, corpus: list[str]) -> Path:
-    """An undisturbed small run, in which nothing imports torch's compiler: that takes as long as importing torch."""
-    run = tmp_path_factory.mktemp("finished") / "run"
-    python, *arguments = train_command(corpus, run)
-    program = "import sys; sys.modules['torch._dynamo'] = None; from seqtool.cli.main import main; main()"
-    run_to_end([python, "-c", program, *arguments[2:]])
-    return run
+def corpus(shared: Path) -> list[str]:
+    """The arguments that name a small corpus, and pairs to validate on."""
+    return name_corpus(make_once(shared / "corpus", write_corpus))
+
+
+@pytest.fixture(scope="session")
+def finished(shared: Path, corpus: list[str]) -> Path:
+    """An undisturbed small run, in which nothing imports torch's compiler: that takes as long as importing torch.
+
+    No fork server has begun it, so all that is compared with it also shows that a forked process trains as a new one.
+    """
+
+    def make(folder: Path) -> None:
+        python, *arguments = train_command(corpus, folder / "run")
+        program = "import sys; sys.modules['torch._dynamo'] = None; from seqtool.cli.main import main; main()"
+        run_to_end([python, "-c", program, *arguments[2:]])
+
+    return make_once(shared / "finished", make) / "run"

@@ -1,10 +1,10 @@
-"""A process that has torch and all of seqtool loaded, and forks into `python -m seqtool` on request.
+"""A process that has torch and all of seqtool loaded, and forks into `python -m seqtool` (or sacrebleu) on request.
 
 `command_line` starts one with each process of tests and asks it; importing torch anew would take most tests' time. What
 it forks is a process like any other, with the pipes, signals and exit code of its own. A request is one byte with four
-file descriptors: stdin, stdout, stderr, and a socket on which the rest is read: a JSON object with the arguments, the
-environment, the folder to run in and whether to begin a session. On that socket come the process id and, when the
-process has ended, its wait status, each as INT.
+file descriptors: stdin, stdout, stderr, and a socket on which the rest is read: a JSON object with the module, its
+arguments, the environment, the folder to run in and whether to begin a session. On that socket come the process id and,
+when the process has ended, its wait status, each as INT.
 """
 
 import atexit
@@ -90,7 +90,7 @@ def report_the_ended(running: dict[int, socket.socket]) -> None:
 
 
 def become(request: socket.socket) -> NoReturn:
-    """Run `python -m seqtool` with what the request says, as a new process would."""
+    """Run `python -m MODULE` with what the request says, as a new process would."""
     with request, request.makefile("rb") as file:
         wanted = json.load(file)
     if wanted["new_session"]:
@@ -105,7 +105,7 @@ def become(request: socket.socket) -> NoReturn:
         reopen(number, name)
     sys.argv = ["-m", *wanted["arguments"]]
     try:
-        runpy.run_module("seqtool", run_name="__main__", alter_sys=True)
+        runpy.run_module(wanted["module"], run_name="__main__", alter_sys=True)
         sys.exit(0)
     except SystemExit as end:
         LEAVING["code"] = 0 if end.code is None else end.code

@@ -45,6 +45,11 @@ def write_corpus(folder: Path, pairs: int = 120) -> list[str]:
         for side in ("en", "de"):
             text = (DEMO / f"{name}.{side}").read_text(encoding="utf-8").split("\n")
             (folder / f"{name}.{side}").write_text("\n".join(text[:lines]) + "\n", encoding="utf-8")
+    return name_corpus(folder)
+
+
+def name_corpus(folder: Path) -> list[str]:
+    """Return the arguments that name the corpus in a folder."""
     files = [str(folder / f"{name}.{side}") for name in ("train", "valid") for side in ("en", "de")]
     return [*files[:2], "--valid", files[2], "--valid", files[3]]
 

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from command_line import run_text
+from command_line import run_command, run_text
 from synthetic_run import make_pairs, make_run
 
 from seqtool import __version__
@@ -30,7 +30,7 @@ def run_eval(*arguments: object, **environment: str) -> subprocess.CompletedProc
 
 def run_sacrebleu(*arguments: object) -> str:
     command = [sys.executable, "-m", "sacrebleu", *map(str, arguments), "--no-color", "--quiet"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return run_command(command, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_vs_tests_each_difference_as_sacrebleu_does(folder: Path) -> None:
     ours = json.loads(found.stdout)
     command = [sys.executable, "-m", "sacrebleu", str(folder / "ref"), "-i", str(folder / "hyp"), str(folder / "other")]
     command += ["-m", "bleu", "chrf", "--paired-ar", "--paired-ar-n", "200", "--quiet"]
-    theirs = json.loads(subprocess.run(command, capture_output=True, env={**os.environ, "SACREBLEU_SEED": "5"}).stdout)
+    theirs = json.loads(run_command(command, capture_output=True, env={**os.environ, "SACREBLEU_SEED": "5"}).stdout)
     assert [one["metric"] for one in ours["comparison"]] == ["bleu", "chrf"]
     for one, title in zip(ours["comparison"], ("BLEU", "chrF2"), strict=True):
         assert [(system["score"], system["p_value"]) for system in one["systems"]] == [

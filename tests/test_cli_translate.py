@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import pty
+import random
 import re
 import shutil
 import signal
@@ -58,8 +59,9 @@ def translate(run: RunDir, content: bytes, *options: str, code: int = 0) -> tupl
     return done.stdout, done.stderr.decode()
 
 
-def write_lines(path: Path, n_lines: int) -> Path:
-    path.write_text("".join(f"{line}\n" for line in make_lines(n_lines)), encoding="utf-8")
+def write_lines(path: Path, n_lines: int, n_different: int = 0) -> Path:
+    lines = random.Random(0).choices(make_lines(n_different), k=n_lines) if n_different else make_lines(n_lines)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
 
 
@@ -154,7 +156,7 @@ def test_dev_stdout_is_written_into_even_where_it_is_a_file(run: RunDir, tmp_pat
 
 
 def test_a_closed_output_ends_quietly(run: RunDir, tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "in", 30000)
+    path = write_lines(tmp_path / "in", 10000)
     script = f"{sys.executable} -m seqtool translate -m {run.path} < {path} | head -n 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
     assert [line for line in done.stderr.splitlines() if not line.startswith("seqtool: line")] == []  # notes apart
@@ -181,7 +183,7 @@ def test_an_output_that_was_killed_continues_where_it_was(run: RunDir, tmp_path:
 
 
 def test_ctrl_c_exits_with_130_and_no_traceback(run: RunDir, tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "in", 60000)
+    path = write_lines(tmp_path / "in", 20000)
     command = [*PROGRAM, "-m", str(run.path), "-i", str(path), "--output", str(tmp_path / "out")]
     process = start_command(command, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and not (tmp_path / "out.partial.json").exists():
@@ -355,7 +357,7 @@ def read_terminal(handle: int) -> bytes:
 
 
 def test_several_processes_share_a_file_and_join_it_in_order(run: RunDir, tmp_path: Path) -> None:
-    path, out = write_lines(tmp_path / "in", 9000), tmp_path / "out"
+    path, out = write_lines(tmp_path / "in", 9000, n_different=600), tmp_path / "out"
     (tmp_path / "out.part-1-of-2.done").write_text("left over from another run")
     expected, _ = translate(run, path.read_bytes())
     run_workers([*PROGRAM, "-m", str(run.path), "-i", str(path), "--output", str(out)])

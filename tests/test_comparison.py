@@ -1,12 +1,11 @@
 """The paired tests are sacreBLEU's own: compared with the real command, p-value for p-value."""
 
-import os
 import random
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from command_line import run_command
 
 from seqtool.errors import SeqtoolError
 from seqtool.evaluation.scores.comparison import (
@@ -49,7 +48,7 @@ def test_the_comparison_equals_the_sacrebleu_command(
     command += [f"--paired-{test}", f"--paired-{test}-n", str(n_samples), "--quiet", "--no-color"]
     # (its JSON form fails on the bootstrap's numpy numbers, so the table is read)
     command += ["--format", "latex", "--width", "8"]
-    theirs = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ).stdout
+    theirs = run_command(command, capture_output=True, text=True, check=True).stdout
     rows = [line.removesuffix("\\\\").split("&")[1:] for line in theirs.split("\n") if ".txt" in line and "&" in line]
     ours = compare_systems(
         [SystemLines(str(path), read(path)) for path in paths],

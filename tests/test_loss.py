@@ -163,25 +163,27 @@ def naive(states, weight, targets):
 def sliced(states, weight, targets):
     return smoothed_cross_entropy(states, weight, None, targets, 0.1)[0]
 
-def run(n, vocab):
+def run(way, n, vocab):
     torch.manual_seed(1)
     states, weight = torch.randn(n, 64, requires_grad=True), (torch.randn(vocab, 64) / 8).requires_grad_()
     targets, before = torch.randint(vocab, (n,)), peak()
-    loss = {"naive": naive, "sliced": sliced}[sys.argv[1]](states, weight, targets)
+    loss = way(states, weight, targets)
     loss.backward()
     extra = peak() - before
     directions = torch.randn_like(states), torch.randn_like(weight)
     grads = [(states.grad * directions[0]).sum().item(), (weight.grad * directions[1]).sum().item()]
     return {"extra": extra, "loss": loss.item(), "grads": grads}
 
-run(64, 1000)  # what torch loads on first use is not the loss's memory
-print(json.dumps(run(int(sys.argv[2]), 32000)))
+ways = {"naive": naive, "sliced": sliced}
+for way in ways.values():
+    run(way, 64, 1000)  # what torch loads on first use is not the loss's memory
+print(json.dumps([run(ways[name], int(n), 32000) for name, n in (argument.split("=") for argument in sys.argv[1:])]))
 """
 
 
-def measure(way: str, n_tokens: int) -> dict[str, Any]:
-    """Return the extra memory, the loss and random projections of the gradients, from a process of its own."""
-    command = [sys.executable, "-c", MEASURE, way, str(n_tokens)]
+def measure(**n_tokens: int) -> list[dict[str, Any]]:
+    """Return each way's loss, random projections of its gradients and the memory it adds to what there was at most."""
+    command = [sys.executable, "-c", MEASURE, *(f"{way}={n}" for way, n in n_tokens.items())]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
@@ -191,7 +193,7 @@ def test_a_large_loss_takes_under_a_quarter_of_the_naive_memory():
     The naive way is measured at an eighth of the tokens, to be quick: it holds whole tensors of logits, so its memory
     grows in proportion.
     """
-    naive_small, sliced_small, sliced = measure("naive", 1024), measure("sliced", 1024), measure("sliced", 8192)
+    (sliced,), (naive_small, sliced_small) = measure(sliced=8192), measure(naive=1024, sliced=1024)
     assert naive_small["extra"] > 2 * 1024 * 32_000 * 4  # the logits and at least one more tensor like them
     assert sliced["extra"] < 8 * naive_small["extra"] / 4
     assert sliced_small["loss"] == pytest.approx(naive_small["loss"], rel=1e-5)

@@ -3,11 +3,11 @@
 import importlib.util
 import json
 import random
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from command_line import run_command
 
 from seqtool.errors import SeqtoolError
 from seqtool.evaluation.scores.metrics import (
@@ -69,7 +69,7 @@ def run_sacrebleu(folder: Path, hypothesis: list[str], references: list[list[str
         (folder / f"{number}.txt").write_bytes("".join(line + "\n" for line in lines).encode())
         names.append(str(folder / f"{number}.txt"))
     command = [sys.executable, "-m", "sacrebleu", *names[1:], "-i", names[0], "--no-color", "--quiet", *options]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip("\n")
+    return run_command(command, capture_output=True, text=True, check=True).stdout.rstrip("\n")
 
 
 @pytest.mark.parametrize("name", COMBINATIONS)

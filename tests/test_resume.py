@@ -43,7 +43,7 @@ def test_a_run_with_a_time_budget_keeps_its_plan_when_killed(tmp_path: Path, cor
         "train_save_every": 50,
         "train_validate_every": 50,
     }
-    timed = [*train_command(corpus, tmp_path / "timed", **settings), "--minutes", "0.05"]
+    timed = [*train_command(corpus, tmp_path / "timed", **settings), "--minutes", "0.03"]
     process = start(timed)
     assert wait_for_step(tmp_path / "timed", 1, process)
     while not (notes := [entry for entry in read_metrics(tmp_path / "timed") if entry["kind"] == "note"]):
@@ -53,7 +53,7 @@ def test_a_run_with_a_time_budget_keeps_its_plan_when_killed(tmp_path: Path, cor
     assert stop(process, signal.SIGKILL)[0] == -signal.SIGKILL
     run_to_end(timed)
     steps = last_step(tmp_path / "timed")
-    assert notes[0]["text"] == f"{steps:,} steps fit in 0.05 minutes"
+    assert notes[0]["text"] == f"{steps:,} steps fit in 0.03 minutes"
     run_to_end(train_command(corpus, tmp_path / "counted", **settings, train_steps=steps))
     assert losses(tmp_path / "timed") == losses(tmp_path / "counted")
 

@@ -363,7 +363,7 @@ def test_a_preparation_can_be_interrupted(tmp_path: Path, number: signal.Signals
 
 def test_the_second_ctrl_c_ends_a_run_at_once(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    slow = {"model_d_model": 128, "train_batch_tokens": 10**5, "train_micro_tokens": 10**5}
+    slow = {"model_d_model": 64, "train_batch_tokens": 10**5, "train_micro_tokens": 10**5}
     command = train_command(write_corpus(tmp_path, 3000), run, **slow, train_validate_every=1000)
     process = start(command)
     assert wait_for_step(run, 1, process)

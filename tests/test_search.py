@@ -127,7 +127,7 @@ def test_a_beam_of_one_is_greedy(model, source):
     assert search(model, [source], Short(beam=1))[0][0].ids == ids
 
 
-@quickly(max_examples=150)
+@quickly(max_examples=80)
 @given(
     st.builds(TableModel, st.just(VOCAB), st.integers(0, 10**6), st.sampled_from([0.5, 2.0]), st.just(0.0)),
     st.lists(sources, min_size=1, max_size=4),
