@@ -111,7 +111,13 @@ class RunDir:
         return sorted(path for path in folders if path.name.removeprefix("step-").isdecimal() and path.is_dir())
 
     def require_model(self) -> "RunDir":
-        """Return self, or raise if this is not a folder that can translate."""
+        """Return self, or raise if this is not a folder that can translate, each of its files as it was recorded."""
+        self.require_files()
+        self.verify()
+        return self
+
+    def require_files(self) -> "RunDir":
+        """Return self, or raise if this is no folder with a model; its files are not verified."""
         if not self.path.exists():
             raise SeqtoolError(f"{self.path}: no such model folder; train one with 'seqtool train -o {self.path}'")
         for needed in (self.config, self.tokenizer, self.weights):
@@ -119,7 +125,6 @@ class RunDir:
                 raise SeqtoolError(
                     f"{self.path}: not a trained model ({needed.name} is missing); name the folder of a training"
                 )
-        self.verify()
         return self
 
     def verify(self) -> None:
