@@ -82,12 +82,14 @@ class Manifest:
     seqtool: str | None = None  # the version that made it
     created: str | None = None
     files: dict[str, str] = field(default_factory=dict)  # checksums by name
+    settings_sha256: str | None = None  # of config.toml without its [decode], which may be changed
     versions: dict[str, str] = field(default_factory=dict)
     data: DataFacts = DataFacts()
     model: ModelFacts = ModelFacts()
     scores: tuple[ScoreEntry, ...] = ()
     training: TrainingFacts | None = None
     complete: bool | None = None  # False until all that belongs to the model is written
+    sha256: str | None = field(default=None, compare=False)  # of all the rest
     others: dict[str, Any] = field(default_factory=dict)
 
 

@@ -1,6 +1,8 @@
 """A run directory: the names in it, the files that make its model, and its manifest."""
 
+import contextlib
 import datetime
+import hashlib
 import json
 import shutil
 from dataclasses import dataclass, replace
@@ -8,8 +10,11 @@ from pathlib import Path
 
 from seqtool import __version__
 from seqtool.errors import SeqtoolError
-from seqtool.files import restore_folders, sha256_of, to_json, write_whole
+from seqtool.files import restore_folders, to_json, write_whole
 from seqtool.manifest import FORMAT, DataFacts, Manifest, ModelFacts, from_plain, to_plain
+from seqtool.verification import MIB, checksum, read_limited, require_regular, seal
+
+MAX_MANIFEST = 4 * MIB
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class RunDir:
 
     def checksums(self) -> dict[str, str]:
         """Return the checksum of each of the model's files by its name."""
-        return {file.name: sha256_of(file) for file in self.model_files}
+        return {file.name: checksum(file) for file in self.model_files}
 
     def restore(self) -> None:
         """Put right what a killed process left half-written: former folders have their names again."""
@@ -106,28 +111,89 @@ class RunDir:
         return sorted(path for path in folders if path.name.removeprefix("step-").isdecimal() and path.is_dir())
 
     def require_model(self) -> "RunDir":
-        """Return self, or raise if this is not a folder that can translate."""
+        """Return self, or raise if this is not a folder that can translate, each of its files as it was recorded."""
+        self.require_files()
+        self.verify()
+        return self
+
+    def require_files(self) -> "RunDir":
+        """Return self, or raise if this is no folder with a model; its files are not verified."""
         if not self.path.exists():
             raise SeqtoolError(f"{self.path}: no such model folder; train one with 'seqtool train -o {self.path}'")
         for needed in (self.config, self.tokenizer, self.weights):
-            if not needed.is_file():
+            if not needed.exists():
                 raise SeqtoolError(
                     f"{self.path}: not a trained model ({needed.name} is missing); name the folder of a training"
                 )
         return self
 
+    def verify(self) -> None:
+        """Raise if a file of the model is not the one that the manifest records."""
+        for file in self.model_files:
+            require_regular(file, self.path)
+        manifest = self.read_manifest()
+        if not self.manifest.exists():
+            raise SeqtoolError(f"{self.manifest}: is missing, so nothing vouches for the model; restore it from a copy")
+        if missing := sorted(name for name in manifest.files if not (self.path / name).exists()):
+            raise SeqtoolError(f"{self.path / missing[0]}: is missing; restore it from a copy")
+        for file in self.model_files:
+            expected = manifest.files.get(file.name)
+            if expected is None and manifest.sha256 is None:
+                continue  # a manifest that was not written by seqtool, or by an early version
+            if expected != checksum(file) and not (file == self.config and self.may_differ(manifest)):
+                advice = "; only its [decode] may be changed" if file == self.config else ""
+                raise SeqtoolError(
+                    f"{file}: is not the file that {self.manifest.name} records{advice}. It is damaged or was "
+                    "replaced: restore it from a copy, or run 'seqtool train' again as before"
+                )
+
+    def note_changes(self) -> list[str]:
+        """Return a note for the user where config.toml is not as it was when the model was made, and may be so."""
+        manifest = self.read_manifest()
+        expected = manifest.files.get(self.config.name)
+        if expected is None or expected == checksum(self.config):
+            return []
+        what = "[decode] is" if manifest.settings_sha256 else "it is"
+        return [f"{self.config}: {what} not as it was when the model was made"]
+
+    def may_differ(self, manifest: Manifest) -> bool:
+        """Tell whether config.toml, if not as recorded, differs in [decode] only; an early manifest cannot say."""
+        return manifest.settings_sha256 in (None, self.sum_settings())
+
+    def sum_settings(self) -> str:
+        """Return the checksum of all settings but those of [decode]."""
+        from seqtool.config.reading import read_toml
+
+        sections = {name: section for name, section in read_toml(self.config).values.items() if name != "decode"}
+        return hashlib.sha256(json.dumps(sections, sort_keys=True, default=str).encode()).hexdigest()
+
     def read_manifest(self) -> Manifest:
         """Return the manifest, an empty one if there is none."""
         try:
-            return from_plain(Manifest, json.loads(self.manifest.read_text(encoding="utf-8")))
+            content = json.loads(read_limited(self.manifest, MAX_MANIFEST))
+            manifest = from_plain(Manifest, content)
+            if manifest.sha256 is not None and manifest.sha256 != seal({**content, "sha256": None}):
+                raise ValueError("it does not match its own checksum")
+            if odd := [name for name in manifest.files if name in (".", "..") or "/" in name or "\0" in name]:
+                raise ValueError(f"it names a file outside of its folder, {odd[0]!r}")
         except FileNotFoundError:
             return Manifest()
         except (OSError, ValueError, RecursionError) as error:
             raise SeqtoolError(f"{self.manifest}: not a whole manifest ({error}); restore it from a copy") from None
+        if manifest.format is not None and manifest.format > FORMAT:
+            raise SeqtoolError(f"{self.manifest}: was written by a newer seqtool; use that version, or a newer one")
+        return manifest
 
     def write_manifest(self, manifest: Manifest) -> None:
-        """Write the manifest, whole or not at all."""
-        write_whole(self.manifest, to_json(to_plain(manifest)))
+        """Write the manifest, whole or not at all, with its own checksum."""
+        if manifest.settings_sha256 is None and manifest.files.get(self.config.name) == self._sum_config():
+            with contextlib.suppress(SeqtoolError):  # what is no configuration has no settings
+                manifest = replace(manifest, settings_sha256=self.sum_settings())
+        content = to_plain(replace(manifest, sha256=None))
+        write_whole(self.manifest, to_json({**content, "sha256": seal({**content, "sha256": None})}))
+
+    def _sum_config(self) -> str:
+        return checksum(self.config) if self.config.is_file() else ""
 
     def make_manifest(self, model: ModelFacts, data: DataFacts) -> Manifest:
         """Return a new manifest that vouches for the model's files as they are now."""
@@ -149,8 +215,8 @@ class RunDir:
         write_whole(self.config, text)
         manifest = self.read_manifest()
         if self.config.name in manifest.files:
-            files = {**manifest.files, self.config.name: sha256_of(self.config)}
-            self.write_manifest(replace(manifest, files=files))
+            files = {**manifest.files, self.config.name: checksum(self.config)}
+            self.write_manifest(replace(manifest, files=files, settings_sha256=None))
 
 
 def _versions() -> dict[str, str]:

@@ -14,6 +14,7 @@ from tiny_run import make_run
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
 from seqtool.files import sha256_of
+from seqtool.manifest import Manifest
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.ct2_engine import CTranslate2Engine
 from seqtool.translation.engines.torch_engine import TorchEngine
@@ -192,6 +193,9 @@ def test_what_cannot_be_exported_is_named(tmp_path: Path) -> None:
     with pytest.raises(SeqtoolError, match="no such model folder"):
         export_ctranslate2(RunDir(tmp_path / "none"))
     run.weights.write_bytes(b"junk")
+    with pytest.raises(SeqtoolError, match=r"is not the file that manifest\.json records"):
+        export_ctranslate2(run)
+    run.write_manifest(Manifest(files=run.checksums()))
     with pytest.raises(SeqtoolError, match="damaged or not a safetensors file"):
         export_ctranslate2(run)
 

@@ -373,3 +373,31 @@ def test_the_second_ctrl_c_ends_a_run_at_once(tmp_path: Path) -> None:
     code, said = stop(process, signal.SIGINT)  # within the second step, which takes some seconds
     assert code == 130
     assert "everything is saved" not in said
+
+
+@pytest.mark.parametrize("damage", ["swapped tokens", "other lengths", "manifest"])
+def test_a_damaged_prepared_corpus_is_named_and_prepared_again(run: Path, corpus: list[str], damage: str) -> None:
+    prepared = RunDir(run).prepared
+    before = {path.name: path.read_bytes() for path in prepared.iterdir()}
+    names = {"swapped tokens": "target.tokens", "other lengths": "source.lengths", "manifest": "manifest.json"}
+    name = names[damage]
+    content = bytearray(before[name])
+    if damage == "manifest":
+        content = bytearray(before[name].replace(b'"weight": 1.0', b'"weight": 2.0', 1))
+    else:
+        content[:4] = content[2:4] + content[:2]
+    assert bytes(content) != before[name]
+    (prepared / name).write_bytes(content)
+    done = run_to_end(train_command(corpus, run))
+    assert f"{name} is damaged" in done.stderr
+    assert "this run is finished" in done.stderr
+    assert {path.name: path.read_bytes() for path in prepared.iterdir()} == before
+
+
+def test_a_damaged_model_is_made_again_from_its_checkpoints(run: Path, corpus: list[str]) -> None:
+    weights = RunDir(run).weights
+    before = weights.read_bytes()
+    weights.write_bytes(before[:-1] + bytes([before[-1] ^ 1]))
+    done = run_to_end(train_command(corpus, run))
+    assert "model.safetensors: is not the file that manifest.json records" in done.stderr
+    assert weights.read_bytes() == before

@@ -1,7 +1,6 @@
 """Makes run directories with tiny models, random or trained for a few seconds, to test translation with."""
 
 import functools
-import json
 import random
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from special_ids import BOS, EOS, vocabularies
 from seqtool.config import Config, DataConfig, DecodeConfig, TokenizerConfig, TransformerConfig, config_to_toml
 from seqtool.corpus.tokenizer.bpe import BpeTokenizer
 from seqtool.corpus.tokenizer.registry import load_pair, train_tokenizer
-from seqtool.files import sha256_of
+from seqtool.manifest import Manifest
 from seqtool.run_directory import RunDir
 
 WORDS = {
@@ -86,8 +85,7 @@ def make_run(
                 weight.add_(torch.randn_like(weight), alpha=0.1)
         weights = weights_of(net)
     save_weights(weights, run.weights)
-    files = {file.name: sha256_of(file) for file in (run.config, run.tokenizer, run.weights)}
-    run.manifest.write_text(json.dumps({"files": files}), encoding="utf-8")
+    run.write_manifest(Manifest(files=run.checksums()))
     return run
 
 

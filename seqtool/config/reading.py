@@ -1,6 +1,7 @@
 """Reads settings from where they are given: presets, TOML files and the texts of --set; each is checked here."""
 
 import dataclasses
+import re
 import tomllib
 import typing
 from collections.abc import Iterable, Mapping
@@ -13,8 +14,12 @@ from seqtool.config.model import DEFAULT_KIND, KINDS, model_section
 from seqtool.config.setting import check_value
 from seqtool.demo import demo_folder
 from seqtool.errors import SeqtoolError, suggest
+from seqtool.verification import read_limited
 
 PRESETS = ("auto", "tiny", "small", "base", "big", "demo")
+MAX_BYTES = 64 * 1024  # of a configuration file
+# Python's reader takes quadratic time for these, and a setting has two parts.
+LONG_KEY = re.compile(r"(?<![\w\-\"'])(?:[\w\-\"']+[ \t]*\.[ \t]*){16}")
 
 
 class Layer(NamedTuple):
@@ -41,15 +46,18 @@ def read_preset(name: str) -> Layer:
     return Layer(f"preset {name}", tomllib.loads(text))
 
 
-def read_toml(path: Path) -> Layer:
-    """Read a configuration file; what it holds is checked when it is merged."""
+def read_toml(path: Path, *, stream: bool = False) -> Layer:
+    """Read a configuration file, or a stream where that may be one; what it holds is checked when it is merged."""
     try:
-        return Layer(str(path), tomllib.loads(path.read_text(encoding="utf-8")))
+        text = read_limited(path, MAX_BYTES, stream=stream).decode("utf-8")
+        if LONG_KEY.search(text):
+            raise SeqtoolError(f"{path}: not a configuration: it has a key of many parts; write section.key")
+        return Layer(str(path), tomllib.loads(text))
     except FileNotFoundError:
         raise SeqtoolError(f"{path}: no such configuration file; check the path given to --config") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SeqtoolError(f"{path}: cannot be read as a configuration file ({error})") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number of too many digits, or too many brackets
         raise SeqtoolError(f"{path}: not valid TOML: {error}") from None
 
 
@@ -73,7 +81,7 @@ def parse_override(override: str) -> dict[str, dict[str, Any]]:
         raise SeqtoolError(f"--set {override}: write it as section.key=value, for example train.lr=3e-4")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         value = text.strip()
     return {section: {key: value}}
 

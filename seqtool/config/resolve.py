@@ -54,7 +54,7 @@ class ConfigRequest:
 
     def layers(self) -> list[Layer]:
         """Return what was given beside the preset, the strongest last."""
-        file = [read_toml(self.file)] if self.file is not None else []
+        file = [read_toml(self.file, stream=True)] if self.file is not None else []
         overrides = [Layer("--set", parse_override(override)) for override in self.overrides]
         return [*file, *map(parse_flag, self.flags), *overrides]
 

@@ -57,6 +57,10 @@ def put_weights(model: TranslationModel, weights: dict[str, Tensor], origin: Pat
                 f"{origin}: {name} has shape {tuple(weights[name].shape)}, but the configuration and vocabulary "
                 f"need {tuple(tensor.shape)}; use the config.toml and tokenizer the weights were trained with"
             )
+        if not weights[name].is_floating_point():
+            raise SeqtoolError(
+                f"{origin}: {name} has type {weights[name].dtype}, which is no float; restore it from a copy"
+            )
         tensor.copy_(weights[name])
 
 

@@ -21,6 +21,7 @@ from seqtool.training.trainer import Trainer
 from seqtool.training.validation import Validation, Validator
 from seqtool.translation.average import mean_tensor
 from seqtool.translation.engines.interface import USUAL_LENGTH_PENALTY
+from seqtool.translation.export.record import find_damage
 
 PENALTY_STEP = 0.5
 HIGHEST_PENALTY = 1.5  # about the mean log-probability of a token, for sentences of ordinary length
@@ -155,6 +156,19 @@ def publish(
 def mark_complete(run: RunDir) -> None:
     """Record that everything is there; this is the last thing written, so that an end cut short is done again."""
     run.write_manifest(replace(run.read_manifest(), complete=True))
+
+
+def is_whole(run: RunDir, data: TrainingData, progress: Progress) -> bool:
+    """Tell whether the files of a finished model are as they were written, and say which are not."""
+    try:
+        run.require_model()
+    except SeqtoolError as error:
+        progress.say(f"warning: {error}")
+        return False
+    damage = find_damage(run, data.tokenizers) if run.ctranslate2.exists() else None
+    if damage:
+        progress.say(f"warning: {damage}; {export_fast_form(run)}")
+    return True
 
 
 def scores_of(validation: Validation) -> tuple[ScoreEntry, ...]:

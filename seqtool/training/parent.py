@@ -9,7 +9,7 @@ from seqtool.run_directory import RunDir
 
 def describe_parent(path: Path) -> Fixed:
     """Return what the model in a run directory fixes: its shape and its tokenizer, but no rate of dropout."""
-    config = load_config(RunDir(path).require_model().config)
+    config = load_config(RunDir(path).require_files().config)
     return Fixed(
         origin=f"the model {path}",
         values={

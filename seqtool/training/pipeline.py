@@ -22,6 +22,7 @@ from seqtool.training.finishing import (
     Choice,
     choose_model,
     export_fast_form,
+    is_whole,
     mark_complete,
     publish,
     write_valid_lines,
@@ -101,7 +102,7 @@ def build_trainer(
     model = build_model(config.model, data.tokenizers.vocabularies)
     if request.start_from:
         with torch.no_grad():
-            put_weights(model, read_weights(RunDir(request.start_from).weights), request.start_from)
+            put_weights(model, read_weights(RunDir(request.start_from).require_model().weights), request.start_from)
     model.to(workers.device)
     if config.train.batch_tokens == "auto":
         config = fit_batch(config, run, model, data.tokenizers, workers, progress)
@@ -143,7 +144,7 @@ def finish(trainer: Trainer, validator: Validator | None, data: TrainingData, re
     assert validator is not None
     run = trainer.run
     mark, manifest = finished_mark(trainer, reason), run.read_manifest()
-    if manifest.complete and manifest.training and manifest.training.finished == mark:
+    if manifest.complete and manifest.training and manifest.training.finished == mark and is_whole(run, data, progress):
         progress.say(f"this run is finished: {reason}. Raise that budget to continue; the model is in {run.path}")
         return
     progress.say(f"{reason}; choosing the model")

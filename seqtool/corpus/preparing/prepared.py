@@ -9,20 +9,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from seqtool.config import CleanConfig, Config, DataConfig
 from seqtool.corpus.batches.planning import Part
-from seqtool.corpus.preparing.token_array import Ints, TokenArray, open_token_array
+from seqtool.corpus.preparing.token_array import Ints, TokenArray, TokenArrayWriter, open_token_array
 from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.reading.opening import readable
 from seqtool.errors import SeqtoolError
 from seqtool.files import sha256_of
 from seqtool.manifest import DataFacts
+from seqtool.verification import MIB, checksum, read_limited, require_regular, seal
 
 FORMAT = 1  # of the files; another number means that an older or newer seqtool made them
 MANIFEST = "manifest.json"
 HELD_OUT = "held_out.jsonl"
+MAX_MANIFEST = 16 * MIB
+FILES = tuple(f"{side}.{part}" for side in ("source", "target") for part in TokenArrayWriter.PARTS)
+TYPES = {"<u2": 2, "<u4": 4, "<u8": 8}  # of the numbers in them, and their bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,12 +119,13 @@ class PreparedCorpus:
     target: TokenArray
 
     @classmethod
-    def open(cls, folder: Path) -> "PreparedCorpus":
-        """Open the prepared corpus in a folder."""
+    def open(cls, folder: Path, *, verify: bool = True) -> "PreparedCorpus":
+        """Open the prepared corpus in a folder; only who has just written it need not verify its files."""
         manifest = read_manifest(folder)
         if manifest is None:
             raise SeqtoolError(f"{folder}: no prepared corpus; make it with 'seqtool prepare' or 'seqtool train'")
-        check_sizes(folder, manifest)
+        if damage := find_damage(folder, manifest) if verify else None:
+            raise SeqtoolError(f"{damage}; prepare the corpus again with the same 'seqtool train' or 'seqtool prepare'")
         sides = (open_token_array(folder, side, manifest["files"]) for side in ("source", "target"))
         return cls(folder, manifest, *sides)
 
@@ -177,21 +180,37 @@ class PreparedCorpus:
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Return the manifest of a prepared corpus; None where there is none, or one of another format."""
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError, ValueError):
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if isinstance(manifest, dict) and manifest.get("format") == FORMAT:
+    """Return the manifest of a prepared corpus; None where there is none, a damaged one, or one of another format."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
+        manifest = json.loads(read_limited(folder / MANIFEST, MAX_MANIFEST))
+        if isinstance(manifest, dict) and manifest.get("format") == FORMAT and _is_whole(manifest):
             return manifest
     return None
 
 
-def check_sizes(folder: Path, manifest: dict[str, Any]) -> None:
-    """Raise if a file is missing or has another size than the manifest says."""
-    for name, described in manifest["files"].items():
-        expected = described["count"] * np.dtype(described["type"]).itemsize
-        path = folder / name
-        if not path.is_file() or path.stat().st_size != expected:
-            raise SeqtoolError(f"{path}: is missing or damaged; remove {folder} and prepare the corpus again")
+def _is_whole(manifest: dict[str, Any]) -> bool:
+    """Tell whether a manifest matches its own checksum, which an early version did not write."""
+    return manifest.get("sha256") in (None, seal({**manifest, "sha256": None}))
+
+
+def find_damage(folder: Path, manifest: dict[str, Any]) -> str | None:
+    """Return which file is not as it was written; None where all are whole."""
+    try:
+        for name in FILES:
+            described, path = manifest["files"][name], folder / name
+            if not path.exists():
+                return f"{path} is missing"
+            size = require_regular(path, folder).st_size
+            if size != described["count"] * TYPES[described["type"]] or checksum(path) != described["sha256"]:
+                return f"{path} is damaged"
+        expected = manifest.get("held_out_sha256")  # an early version did not record it
+        if expected is not None and checksum(folder / HELD_OUT) != expected:
+            return f"{folder / HELD_OUT} is damaged"
+    except (KeyError, TypeError, OSError) as error:
+        return f"{folder} is damaged ({error})"
+    except SeqtoolError as error:
+        return str(error)
+    return None
 
 
 def find_other_corpus(manifest: dict[str, Any], corpora: Sequence[Corpus]) -> str | None:
@@ -229,8 +248,4 @@ def find_change(folder: Path, request: PrepareRequest, tokenizers: dict[str, Any
         return "the settings for cleaning, splitting or mixing have changed"
     if change := find_other_file(manifest["sources"], (*request.corpora, *request.against)):
         return change
-    try:
-        check_sizes(folder, manifest)
-    except SeqtoolError as error:
-        return str(error)
-    return None
+    return find_damage(folder, manifest)

@@ -9,9 +9,11 @@ from seqtool.config.sections import TokenizerConfig
 from seqtool.corpus.cleaning.rules import CleaningRules, OverlapHashes
 from seqtool.corpus.preparing.prepare import SMALL, prepare_corpus
 from seqtool.corpus.preparing.prepared import (
+    MANIFEST,
     PreparedCorpus,
     PrepareRequest,
     find_change,
+    find_damage,
     find_other_corpus,
     read_manifest,
 )
@@ -46,14 +48,18 @@ def prepare_run(
     change = find_run_change(run, request, config, tokenizers)
     if change is None and dropped is None:
         return PreparedCorpus.open(run.prepared), ["the corpus is prepared already and has not changed"]
-    lost = read_manifest(run.prepared) is None and _has_model(run)  # a model's own tokenizer serves to prepare again
+    known = read_manifest(run.prepared)
+    damage = find_damage(run.prepared, known) if known is not None and change is not None else None
+    lost = (known is None or damage is not None) and _has_model(run)  # its own tokenizer serves to prepare again
     ready = tokenizers or (load_pair(run) if change is None or lost else None)
     _protect_model(run, ready, change)
     check_user_symbols(config.user_symbols)
     for corpus in request.against:  # errors in them are reported before the long part begins
         count_pairs(corpus)
     make_folder(run.path)
-    before = [] if read_manifest(run.prepared) is None else [f"prepared anew, since {change or 'that was asked for'}"]
+    before = (
+        [] if not (run.prepared / MANIFEST).exists() else [f"prepared anew, since {change or 'that was asked for'}"]
+    )
     if pairs is None:
         report(Progress("counting", 0, None))
         pairs = count_known_pairs(run, request.corpora)
@@ -92,7 +98,8 @@ def find_run_change(
     """Return why the prepared corpus of a run cannot serve a request, or None where it can."""
     manifest = read_manifest(run.prepared)
     if manifest is None:
-        return "it has not been prepared"
+        made = run.prepared / MANIFEST
+        return f"{made} is damaged, or of another version" if made.exists() else "it has not been prepared"
     if manifest.get("tokenizer_settings") != (None if tokenizers else _settings(config, request.seed)):
         return "the settings of the tokenizer have changed"
     try:

@@ -13,8 +13,10 @@ from seqtool.corpus.tokenizer.interface import Tokenizer, TokenizerPair
 from seqtool.corpus.tokenizer.sampling import sample_stream
 from seqtool.errors import SeqtoolError, suggest
 from seqtool.run_directory import RunDir
+from seqtool.verification import MIB, read_limited
 
 MARK = b"seqtool tokenizer "
+MAX_BYTES = 256 * MIB  # of a tokenizer's file
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def open_tokenizer(model: bytes, name: str = "tokenizer") -> Tokenizer:
 def load_tokenizer(path: Path) -> Tokenizer:
     """Open a tokenizer's file."""
     try:
-        return open_tokenizer(Path(path).read_bytes(), str(path))
+        return open_tokenizer(read_limited(path, MAX_BYTES), str(path))
     except OSError as error:
         raise SeqtoolError(
             f"{path}: cannot read this tokenizer ({error.strerror}); make one with 'seqtool tokenizer train'"

@@ -5,16 +5,19 @@ Needs no torch: sizes come from the configuration, the tokenizer and the header 
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from seqtool.config import Config, load_config
+from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
 from seqtool.evaluation.report.history import History, read_history
-from seqtool.files import sha256_of
 from seqtool.manifest import DataFacts, Manifest, ScoreEntry, TrainingFacts, to_plain
 from seqtool.model.kinds import kind_of
 from seqtool.run_directory import RunDir
+from seqtool.translation.export.record import find_damage, read_record
+from seqtool.verification import checksum, require_regular
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,8 @@ class FileCheck:
     name: str
     sha256: str
     n_bytes: int
-    state: str  # "whole", "damaged", "missing" or "not checked"
+    state: str  # "whole", "damaged", "missing", "changed in [decode]" or "not checked"
+    cause: str = ""  # where it is more than that
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,11 @@ class Card:
     @property
     def problems(self) -> list[str]:
         """The files that are not as the manifest says."""
-        return [f"{check.name} is {check.state}" for check in self.files if check.state in ("damaged", "missing")]
+        return [
+            check.cause or f"{check.name} is {check.state}"
+            for check in self.files
+            if check.state in ("damaged", "missing")
+        ]
 
     @property
     def scores(self) -> tuple[ScoreEntry, ...]:
@@ -104,8 +112,11 @@ def read_card(run: RunDir, verify: bool = True) -> Card:
         raise SeqtoolError(f"{run.path}: not a run directory (it has no config.toml); give the folder of a training")
     training = manifest.training or TrainingFacts()
     finished = run.manifest.is_file() and training.finished is not False
-    files = check_files(run, manifest.files, verify)
-    damaged = {check.name for check in files if check.state != "whole"} if verify else set()
+    files = check_files(run, find_recorded(run, manifest), verify)
+    files = [accept_changes(run, manifest, check) for check in files]
+    damaged = {check.name for check in files if check.state in ("damaged", "missing")}
+    if verify and not damaged:
+        files += check_export(run)
     config = None if run.config.name in damaged or not run.config.is_file() else load_config(run.config)
     vocabulary = None if damaged & {run.tokenizer.name, run.target_tokenizer.name} else read_vocabulary(run)
     n_parameters = count_weights(run) or manifest.model.parameters
@@ -129,14 +140,47 @@ def check_files(run: RunDir, sums: Mapping[str, str], verify: bool) -> list[File
     checks = []
     for name, expected in sums.items():
         path = run.path / name
-        if not path.is_file():
-            checks.append(FileCheck(name, expected, 0, "missing"))
-            continue
-        state = "not checked"
-        if verify:
-            state = "whole" if sha256_of(path) == expected else "damaged"
-        checks.append(FileCheck(name, expected, path.stat().st_size, state))
+        try:
+            size = require_regular(path, run.path).st_size
+            state = ("whole" if checksum(path) == expected else "damaged") if verify else "not checked"
+        except OSError:
+            size, state = 0, "missing"
+        except SeqtoolError:
+            size, state = 0, "damaged"
+        checks.append(FileCheck(name, expected, size, state))
     return checks
+
+
+def accept_changes(run: RunDir, manifest: Manifest, check: FileCheck) -> FileCheck:
+    """Return the check of a file, changed where it is config.toml and only its [decode] differs."""
+    if check.name != run.config.name or check.state != "damaged" or not manifest.settings_sha256:
+        return check
+    try:
+        return replace(check, state="changed in [decode]") if run.may_differ(manifest) else check
+    except SeqtoolError:
+        return check
+
+
+def find_recorded(run: RunDir, manifest: Manifest) -> dict[str, str]:
+    """Return the checksums that are recorded of a run's files: of its model, its export and its prepared corpus."""
+    from seqtool.corpus.preparing.prepared import FILES
+    from seqtool.corpus.preparing.prepared import read_manifest as read_prepared
+
+    exported = (read_record(run.ctranslate2) or {}).get("files")
+    prepared = (read_prepared(run.prepared) or {}).get("files")
+    found = dict(manifest.files)
+    if isinstance(exported, dict):
+        plain = {name: str(sha) for name, sha in exported.items() if name == Path(name).name}
+        found |= {f"{run.ctranslate2.name}/{name}": sha for name, sha in plain.items()}
+    if isinstance(prepared, dict) and all(isinstance(prepared.get(name), dict) for name in FILES):
+        found |= {f"{run.prepared.name}/{name}": str(prepared[name].get("sha256")) for name in FILES}
+    return found
+
+
+def check_export(run: RunDir) -> list[FileCheck]:
+    """Return what keeps the exported form from being used, beside a damaged file of it."""
+    damage = find_damage(run, load_pair(run)) if run.ctranslate2.exists() and run.weights.exists() else None
+    return [FileCheck(run.ctranslate2.name, "", 0, "damaged", damage)] if damage else []
 
 
 def count_weights(run: RunDir) -> int | None:
@@ -164,7 +208,5 @@ def read_vocabulary(run: RunDir) -> tuple[int, int] | None:
     """Return the vocabulary sizes of source and target."""
     if not run.tokenizer.is_file():
         return None
-    from seqtool.corpus.tokenizer.registry import load_pair
-
     tokenizers = load_pair(run)
     return tokenizers.source.vocab_size, tokenizers.target.vocab_size

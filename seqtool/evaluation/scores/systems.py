@@ -9,10 +9,10 @@ from seqtool import __version__
 from seqtool.errors import OptionError
 from seqtool.evaluation.scores.metrics import MetricScore
 from seqtool.evaluation.scores.reference_set import ReferenceSet, read_text_lines
-from seqtool.files import sha256_of
 from seqtool.manifest import ScoreEntry
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.settings import EngineSettings
+from seqtool.verification import checksum
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def translate_set(
     translations = translator.translate(sources, options, progress=progress)
     decoding = {
         **translator.describe(options),
-        "model": "+".join(sha256_of(RunDir(model).weights) for model in models),
+        "model": "+".join(checksum(RunDir(model).weights) for model in models),
         "seqtool": __version__,
     }
     lines = [translation.text for translation in translations]

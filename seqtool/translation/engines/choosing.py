@@ -17,7 +17,7 @@ from seqtool.run_directory import RunDir
 from seqtool.translation.engines.ct2_engine import IMPORTS, CTranslate2Engine, is_installed, why_not_here
 from seqtool.translation.engines.interface import Engine
 from seqtool.translation.engines.settings import EngineSettings
-from seqtool.translation.export.record import is_current, read_record
+from seqtool.translation.export.record import find_damage, read_record
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ def load_parts(folders: list[Path], settings: EngineSettings) -> TranslatorParts
         raise OptionError("no model is given; name a run directory with `model`")
     runs = [RunDir(folder).require_model() for folder in folders]
     configs = [load_config(run.config) for run in runs]
+    changes = [note for run in runs for note in run.note_changes()]
     config = with_chosen_penalty(with_shortest_limits(configs), runs[0])
     tokenizers = load_pair(runs[0])
     settings = replace(
@@ -52,17 +53,17 @@ def load_parts(folders: list[Path], settings: EngineSettings) -> TranslatorParts
         return TorchEngine.load(runs, tokenizers.vocabularies, settings)
 
     if settings.compile or settings.engine == "torch":
-        return TranslatorParts(config, tokenizers, load_torch())
-    obstacle = why_not_ctranslate2(runs, settings)
+        return TranslatorParts(config, tokenizers, load_torch(), notes=changes)
+    obstacle = why_not_ctranslate2(runs, tokenizers, settings)
     if obstacle and settings.engine == "ctranslate2":
         wrong_usage = len(runs) > 1 or settings.device == "mps"
         raise (OptionError if wrong_usage else SeqtoolError)(f"{obstacle}; or use `engine='torch'`")
     if obstacle:
         is_news = runs[0].ctranslate2.exists() and len(runs) == 1
         notes = [f"{obstacle}; the slower torch engine is used"] if is_news else []
-        return TranslatorParts(config, tokenizers, load_torch(), notes=notes)
+        return TranslatorParts(config, tokenizers, load_torch(), notes=[*changes, *notes])
     fast = load_ctranslate2(runs[0], tokenizers, settings)
-    return TranslatorParts(config, tokenizers, fast, load_torch if settings.engine == "auto" else None)
+    return TranslatorParts(config, tokenizers, fast, load_torch if settings.engine == "auto" else None, changes)
 
 
 def with_shortest_limits(configs: list[Config]) -> Config:
@@ -89,7 +90,7 @@ def load_ctranslate2(run: RunDir, tokenizers: TokenizerPair, settings: EngineSet
     return CTranslate2Engine(run.ctranslate2, tokenizers, settings, n_positions=n_positions, n_learned=n_learned)
 
 
-def why_not_ctranslate2(runs: list[RunDir], settings: EngineSettings) -> str | None:
+def why_not_ctranslate2(runs: list[RunDir], tokenizers: TokenizerPair, settings: EngineSettings) -> str | None:
     """Return what keeps ctranslate2 from being used and how to change it; None where nothing does."""
     run = runs[0]
     if len(runs) > 1:
@@ -100,10 +101,6 @@ def why_not_ctranslate2(runs: list[RunDir], settings: EngineSettings) -> str | N
         return "ctranslate2 is not installed; install it with: pip install 'seqtool[fast]'"
     if not run.ctranslate2.is_dir():
         return f"{run.ctranslate2}: no such folder; make it with 'seqtool export -m {run.path} --to ctranslate2'"
-    record = read_record(run.ctranslate2)
-    if record is None or not is_current(run, record):
-        return (
-            f"{run.ctranslate2} was not made from the present {run.weights.name}; "
-            f"make it again with 'seqtool export -m {run.path} --to ctranslate2'"
-        )
+    if damage := find_damage(run, tokenizers):
+        return f"{damage}; make it again with 'seqtool export -m {run.path} --to ctranslate2'"
     return why_not_here(settings.device, settings.compute_type)

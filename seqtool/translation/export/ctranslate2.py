@@ -17,10 +17,10 @@ from seqtool.config import load_config
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import OptionError, SeqtoolError, suggest
-from seqtool.files import make_folder, to_json, whole_folder, write_whole
+from seqtool.files import make_folder, whole_folder
 from seqtool.model.kinds import kind_of
 from seqtool.run_directory import RunDir
-from seqtool.translation.export.record import RECORD, make_record, read_record
+from seqtool.translation.export.record import make_record, read_record, write_record
 
 QUANTIZATIONS = ("int8", "int8_float32", "float16", "bfloat16", "float32")
 
@@ -68,7 +68,7 @@ def export_ctranslate2(
     try:
         with whole_folder(folder) as new:
             spec.save(str(new))
-            write_whole(new / RECORD, to_json(record))
+            write_record(new, record)
             difference = check_export(run, new, tokenizers, quantization) if check else None
     except OSError as error:
         cause = error.strerror or error
