@@ -23,6 +23,16 @@ from seqtool.manifest import DataFacts
 FORMAT = 1  # of the files; another number means that an older or newer seqtool made them
 MANIFEST = "manifest.json"
 HELD_OUT = "held_out.jsonl"
+LATER = {
+    "damaged",
+    "entities",
+    "urls",
+    "tags",
+    "placeholders",
+    "numbers",
+    "language",
+    "max_targets",
+}  # rules of cleaning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +84,8 @@ def cleaning_settings(config: CleanConfig) -> dict[str, Any]:
     that a corpus that was prepared before has not changed."""
     settings = asdict(config)
     del settings["shifted"]
-    return settings
+    unused = CleanConfig()
+    return {name: value for name, value in settings.items() if name not in LATER or value != getattr(unused, name)}
 
 
 def columns_of(corpora: Sequence[Corpus]) -> list[list[str] | None]:
