@@ -4,7 +4,7 @@ from rich.console import Console  # noqa: TID253
 from rich.table import Table  # noqa: TID253
 from rich.text import Text  # noqa: TID253
 
-from seqtool.corpus.checking.checker import FINDINGS, Finding, Report
+from seqtool.corpus.checking.checker import FINDINGS, SETTINGS, Finding, Report
 from seqtool.corpus.cleaning.rules import RULES
 
 TITLES = {
@@ -15,10 +15,18 @@ TITLES = {
     "identical": "identical sides",
     "too_long": "over the length limit",
     "ratio": "over the ratio limit",
+    "damaged": "damaged by decoding",
+    "entities": "HTML entities",
+    "urls": "other addresses",
+    "tags": "other tags",
+    "placeholders": "other placeholders",
+    "numbers": "other numbers",
+    "swapped": "swapped sides",
+    "language": "another language",
     "overlap": "also in --against",
+    "many_targets": "many targets",
     "duplicate": "repeated pair",
     "extra_columns": "more than two columns",
-    "damaged": "damaged by decoding",
     "unusually_long": "unusually long",
     "unusually_lopsided": "unusual length ratio",
     "other_script": "another script",
@@ -77,12 +85,16 @@ def _findings(report: Report, found: dict[str, Finding]) -> Table:
     table.add_column("found")
     table.add_column("pairs", justify="right")
     table.add_column("share", justify="right")
-    table.add_column("cleaning drops", justify="right")
+    table.add_column("dropped", justify="right")
+    table.add_column("clean.", no_wrap=True)
     table.add_column("lines")
     for name, finding in found.items():
         dropped = f"{report.dropped[name]:,}" if name in RULES else "-"
         lines = ", ".join(map(str, finding.lines[:SHOWN_LINES])) + (", ..." if finding.pairs > SHOWN_LINES else "")
-        table.add_row(TITLES[name], f"{finding.pairs:,}", _percent(finding.pairs, report.pairs), dropped, lines)
+        setting = SETTINGS.get(name, "")
+        table.add_row(
+            TITLES[name], f"{finding.pairs:,}", _percent(finding.pairs, report.pairs), dropped, setting, lines
+        )
     return table
 
 

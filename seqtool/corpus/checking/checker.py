@@ -1,7 +1,7 @@
 """A doctor for corpora: reads one once and reports what is wrong with it, by line number. Prints nothing."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
@@ -11,30 +11,39 @@ from seqtool.config import CleanConfig
 from seqtool.corpus.checking.examples import Example, make_example, name_controls, name_invalid, name_lengths
 from seqtool.corpus.checking.outliers import LengthStatistics
 from seqtool.corpus.checking.scripts import find_scripts, script_table
-from seqtool.corpus.cleaning.hashing import HashTable
+from seqtool.corpus.cleaning.hashing import Hashes, HashTable
+from seqtool.corpus.cleaning.languages import Languages
 from seqtool.corpus.cleaning.measuring import Measures, measure_pairs
+from seqtool.corpus.cleaning.noise import KINDS, find_noise
 from seqtool.corpus.cleaning.rules import (
     DUPLICATE,
+    LANGUAGE,
     RULES,
     CleaningRules,
     OverlapHashes,
+    TargetCounter,
     Verdicts,
     dropped_lines,
     is_lopsided,
     require_usable,
     too_long,
 )
+from seqtool.corpus.cleaning.rules import MANY_TARGETS as MANY_TARGETS_RULE
 from seqtool.corpus.reading.blocks import read_blocks
 from seqtool.corpus.reading.corpus import Corpus
-from seqtool.corpus.reading.lines import LineBlock, Mask, PairBlock
+from seqtool.corpus.reading.lines import Mask, PairBlock
 from seqtool.corpus.reading.parting import LineCountError, ShiftWatch
 from seqtool.errors import SeqtoolError
 
 # What may be found, in the order of the report; the names that are also rules come first.
-FINDINGS = (*RULES, "extra_columns", "damaged", "unusually_long", "unusually_lopsided", "other_script")
+FINDINGS = (*RULES, "extra_columns", "unusually_long", "unusually_lopsided", "other_script")
 SIDES = ("source", "target")
-# Traces of bytes that could not be decoded, and of UTF-8 that was read as Latin-1 or Windows-1252 ("Ã¼", "Â ", "â€œ").
-DAMAGE = ("\ufffd".encode(), b"\xc3\x83\xc2", b"\xc3\x82\xc2", b"\xc3\xa2\xe2\x82\xac")
+# The setting of [clean] that drops what was found.
+SETTINGS = {name: name for name in (*KINDS, "empty", "control", "identical", "overlap", "duplicate")}
+SETTINGS |= {"too_long": "max_chars", "unusually_long": "max_chars"}
+SETTINGS |= {"ratio": "max_ratio", "unusually_lopsided": "max_ratio"}
+SETTINGS |= {"swapped": "language", "language": "language", "other_script": "language", "many_targets": "max_targets"}
+MANY_TARGETS = 5  # different ones of a source, from which on they are told where clean.max_targets is not set
 LISTED_LINES = 50  # line numbers that a finding keeps
 OWN_SCRIPT_SHARE = 0.2  # a script with this share of a side's letters is at home there
 
@@ -103,7 +112,10 @@ class Report:
             },
             "source": vars(self.source),
             "target": vars(self.target),
-            "findings": {name: finding.to_dict() for name, finding in self.findings.items()},
+            "findings": {
+                name: {**finding.to_dict(), "setting": f"clean.{SETTINGS[name]}" if name in SETTINGS else None}
+                for name, finding in self.findings.items()
+            },
             "cleaning": {"kept": self.kept, "dropped": {rule: self.dropped[rule] for rule in RULES}},
         }
 
@@ -121,7 +133,7 @@ def check_corpus(
     overlap = OverlapHashes.read(against) if against else None
     checker = _Checker(corpus, config, overlap, n_examples)
     try:
-        for block in read_blocks(corpus):
+        for block in _learning(read_blocks(corpus), checker):
             verdicts = checker.add(block)
             if dropped is not None:
                 dropped.write(dropped_lines(block, verdicts))
@@ -129,6 +141,24 @@ def check_corpus(
     except LineCountError as error:
         checker.note_line_counts(error)
     return checker.finish()
+
+
+def _learning(blocks: Iterator[PairBlock], checker: "_Checker") -> Iterator[PairBlock]:
+    """Yield the blocks of a corpus after the first of them, which are kept as long, have taught the languages."""
+    first: list[PairBlock] = []
+
+    def kept() -> Iterator[PairBlock]:
+        for block in blocks:
+            first.append(block)
+            yield block
+
+    try:
+        checker.learn(kept())
+    except LineCountError:  # told when it is reached again, after what can be checked
+        yield from first
+        raise
+    yield from first
+    yield from blocks
 
 
 class _Checker:
@@ -140,10 +170,17 @@ class _Checker:
         self.rules = CleaningRules(config, overlap)
         self.n_examples = n_examples
         self.seen = HashTable(with_numbers=True)
+        self.languages: Languages | None = None
+        self.targets = TargetCounter(config.max_targets or MANY_TARGETS)
         self.lengths = LengthStatistics(LISTED_LINES)
         self.watch = ShiftWatch()
         self.letters = np.zeros((2, 256), np.int64)
         self.by_scripts: dict[tuple[int, int], Finding] = {}  # dominant scripts of source and target
+
+    def learn(self, blocks: Iterator[PairBlock]) -> None:
+        """Learn what the languages of the corpus look like from its first pairs."""
+        self.languages = Languages.learn(blocks)
+        self.rules = replace(self.rules, languages=self.languages)
 
     def add(self, block: PairBlock) -> Verdicts:
         """Take in the next block; return what cleaning would do with its pairs."""
@@ -153,7 +190,7 @@ class _Checker:
         self.report.source.add(src)
         self.report.target.add(tgt)
         self._note_defects(block, src, tgt)
-        self._note_repeats(block, verdicts)
+        self._note_repeats(block, verdicts, src.hashes)
         self._note_scripts(block)
         sound = ~(src.invalid | src.blank), ~(tgt.invalid | tgt.blank)
         self.lengths.add(src.chars, tgt.chars, sound, block.number, lambda i: _with_lengths(block, i))
@@ -209,9 +246,13 @@ class _Checker:
             in_src, in_tgt = self.rules.against.find(src, tgt)
             self._note(findings["overlap"], in_src | in_tgt, block, lambda i: _which_side(in_src[i], in_tgt[i]))
         self._note(findings["extra_columns"], block.extra, block)
-        self._note(findings["damaged"], _is_damaged(block.src) | _is_damaged(block.tgt), block)
+        for kind, mask in find_noise(block, KINDS).items():
+            self._note(findings[kind], mask & (sound | (kind == "damaged")), block)
+        if self.languages is not None:
+            for kind, mask in zip(LANGUAGE, self.languages.find(block), strict=True):
+                self._note(findings[kind], mask & sound, block)
 
-    def _note_repeats(self, block: PairBlock, verdicts: Verdicts) -> None:
+    def _note_repeats(self, block: PairBlock, verdicts: Verdicts, sources: Hashes) -> None:
         """Find repeated pairs among those that have nothing worse, and change their verdicts as cleaning would."""
         whole = np.flatnonzero(verdicts.rules > RULES.index("control"))
         numbers = np.minimum(block.number + whole, 0xFFFFFFFF).astype(np.uint32)
@@ -222,6 +263,12 @@ class _Checker:
         self._note(finding, mask, block, lambda i: f"as line {self.seen.numbers_of(verdicts.hashes[i : i + 1])[0]:,}")
         if self.config.enabled and self.config.duplicate:
             verdicts.rules[mask & verdicts.kept] = DUPLICATE
+        first = whole[~mask[whole]]
+        many = np.zeros(len(block), bool)
+        many[first[self.targets.add(sources[first])]] = True
+        self._note(self.report.findings["many_targets"], many, block)
+        if self.config.enabled and self.config.max_targets:
+            verdicts.rules[many & verdicts.kept] = MANY_TARGETS_RULE
 
     def _note_scripts(self, block: PairBlock) -> None:
         src, tgt = find_scripts(block.src), find_scripts(block.tgt)
@@ -268,11 +315,3 @@ def _which_side(src: bool, tgt: bool) -> str:
 
 def _with_lengths(block: PairBlock, i: int) -> Example:
     return make_example(block, i, name_lengths(block, i))
-
-
-def _is_damaged(lines: LineBlock) -> Mask:
-    """Return True for the lines with traces of a wrong encoding in an earlier step."""
-    present = [] if lines.data.isascii() else [trace for trace in DAMAGE if trace in lines.data]
-    if not present:
-        return np.zeros(len(lines), bool)
-    return np.array([any(trace in line for trace in present) for line in lines.lines()], bool)

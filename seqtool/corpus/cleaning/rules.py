@@ -20,15 +20,19 @@ from numpy.typing import NDArray
 
 from seqtool.config import CleanConfig
 from seqtool.corpus.cleaning.hashing import Hashes, HashTable, hash_pairs
+from seqtool.corpus.cleaning.languages import Languages
 from seqtool.corpus.cleaning.measuring import Measures, measure_pairs
+from seqtool.corpus.cleaning.noise import KINDS, find_noise
 from seqtool.corpus.reading.blocks import read_blocks
 from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.reading.lines import Mask, PairBlock
 from seqtool.errors import SeqtoolError
 
-RULES = ("undecodable", "columns", "empty", "control", "identical", "too_long", "ratio", "overlap", "duplicate")
+BASIC = ("undecodable", "columns", "empty", "control", "identical", "too_long", "ratio")
+LANGUAGE = ("swapped", "language")
+RULES = (*BASIC, *KINDS, *LANGUAGE, "overlap", "many_targets", "duplicate")
 KEPT = len(RULES)
-DUPLICATE = RULES.index("duplicate")
+MANY_TARGETS, DUPLICATE = RULES.index("many_targets"), RULES.index("duplicate")
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ class Verdicts:
 
     rules: NDArray[np.uint8]
     hashes: Hashes
+    sources: Hashes | None = None  # of the sources, where a rule needs them
 
     @property
     def kept(self) -> Mask:
@@ -92,6 +97,14 @@ class CleaningRules:
 
     config: CleanConfig
     against: OverlapHashes | None = None
+    languages: Languages | None = None
+
+    @classmethod
+    def learn(cls, config: CleanConfig, against: OverlapHashes | None, corpora: Iterable[Corpus]) -> "CleaningRules":
+        """Make the rules; the one for languages learns from the first pairs of the corpora."""
+        if not (config.enabled and config.language):
+            return cls(config, against)
+        return cls(config, against, Languages.learn(block for corpus in corpora for block in read_blocks(corpus)))
 
     def judge(self, block: PairBlock) -> Verdicts:
         """Apply the rules to each pair of a block."""
@@ -103,7 +116,8 @@ class CleaningRules:
         found = self._find(block, src, tgt)
         for rule in reversed(found):  # so that the first rule has the last word
             rules[found[rule]] = RULES.index(rule)
-        return Verdicts(rules, hash_pairs(src.hashes, tgt.hashes))
+        sources = src.hashes if self.config.enabled and self.config.max_targets else None
+        return Verdicts(rules, hash_pairs(src.hashes, tgt.hashes), sources)
 
     def _find(self, block: PairBlock, src: Measures, tgt: Measures) -> dict[str, Mask]:
         config = self.config
@@ -118,6 +132,9 @@ class CleaningRules:
             found["identical"] = (src.hashes == tgt.hashes) & ~src.blank
         found["too_long"] = too_long(config, src, tgt)
         found["ratio"] = is_lopsided(config, src, tgt)
+        found |= find_noise(block, [kind for kind in KINDS if getattr(config, kind)])
+        if config.language and self.languages is not None:
+            found |= dict(zip(LANGUAGE, self.languages.find(block), strict=True))
         if config.overlap and self.against is not None:
             found["overlap"] = np.logical_or(*self.against.find(src, tgt))
         return found
@@ -141,18 +158,40 @@ def is_lopsided(config: CleanConfig, src: Measures, tgt: Measures) -> Mask:
     return (longer > config.ratio_from) & (longer > config.max_ratio * shorter) & (shorter > 0)
 
 
+class TargetCounter:
+    """Remembers how many different targets each source has had, up to a limit."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.table = HashTable()
+
+    def add(self, sources: Hashes) -> Mask:
+        """Count pairs that are no repetitions by the hashes of their sources; return True beyond the limit."""
+        over = np.arange(len(sources))
+        for number in range(self.limit):
+            numbered = hash_pairs(sources[over], np.full(len(over), number, np.uint64))
+            over = over[self.table.add(numbered)]
+        mask = np.zeros(len(sources), bool)
+        mask[over] = True
+        return mask
+
+
 class Deduplicator:
     """Remembers the hashes of pairs: at most 16 bytes for each of a large corpus."""
 
     def __init__(self, config: CleanConfig) -> None:
         self.active = config.enabled and config.duplicate
         self.table = HashTable()
+        self.targets = TargetCounter(config.max_targets)
 
     def mark(self, verdicts: Verdicts) -> None:
         """Change the verdict of pairs that were kept before, here or in an earlier block, to "duplicate"."""
         if self.active:
             kept = np.flatnonzero(verdicts.kept)
             verdicts.rules[kept[self.add_block(verdicts.hashes[kept])]] = DUPLICATE
+        if verdicts.sources is not None:
+            kept = np.flatnonzero(verdicts.kept)
+            verdicts.rules[kept[self.targets.add(verdicts.sources[kept])]] = MANY_TARGETS
 
     def add_block(self, hashes: Hashes) -> Mask:
         """Remember hashes; return True for each that was there already."""

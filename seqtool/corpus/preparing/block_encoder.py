@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from seqtool.config.sections import CleanConfig
+from seqtool.corpus.cleaning.languages import USUAL_SHAPE, Languages
 from seqtool.corpus.cleaning.rules import KEPT, RULES, CleaningRules, OverlapHashes, Verdicts
 from seqtool.corpus.preparing.line_encoder import LineEncoder
 from seqtool.corpus.preparing.messages import Message
@@ -112,6 +113,9 @@ def _pack_setup(setup: EncodingSetup) -> Message:
         arrays["target"] = np.frombuffer(setup.tokenizers.target.model, np.uint8)
     if against is not None:
         arrays.update(against_src=against.src, against_tgt=against.tgt)
+    if (languages := setup.rules.languages) is not None:
+        arrays.update(languages_src=languages.tables[0], languages_tgt=languages.tables[1])
+        arrays.update(languages_usual=languages.usual.ravel())
     return Message(facts, arrays)
 
 
@@ -120,7 +124,11 @@ def _unpack_setup(message: Message) -> EncodingSetup:
     against = OverlapHashes(arrays["against_src"], arrays["against_tgt"]) if facts["against"] else None
     source = open_tokenizer(arrays["source"].tobytes())
     target = open_tokenizer(arrays["target"].tobytes()) if "target" in arrays else source
-    rules = CleaningRules(CleanConfig(**facts["clean"]), against)
+    languages = None
+    if "languages_src" in arrays:
+        tables = arrays["languages_src"], arrays["languages_tgt"]
+        languages = Languages(tables, arrays["languages_usual"].reshape(USUAL_SHAPE))
+    rules = CleaningRules(CleanConfig(**facts["clean"]), against, languages)
     return EncodingSetup(rules, TokenizerPair(source, target), facts["max_tokens"])
 
 
@@ -144,6 +152,8 @@ def _unpack_block(message: Message) -> PairBlock:
 
 def _pack_encoded(encoded: EncodedBlock) -> Message:
     arrays: dict[str, Ints] = {"rules": encoded.verdicts.rules, "hashes": encoded.verdicts.hashes}
+    if encoded.verdicts.sources is not None:
+        arrays["sources"] = encoded.verdicts.sources
     for side, rows in (("src", encoded.source), ("tgt", encoded.target)):
         arrays.update({f"{side}_tokens": rows.tokens, f"{side}_lengths": rows.lengths})
     return Message({}, arrays)
@@ -152,7 +162,7 @@ def _pack_encoded(encoded: EncodedBlock) -> Message:
 def _unpack_encoded(message: Message) -> EncodedBlock:
     arrays = message.arrays
     sides = (Rows(arrays[f"{side}_tokens"], arrays[f"{side}_lengths"]) for side in ("src", "tgt"))
-    return EncodedBlock(Verdicts(arrays["rules"].copy(), arrays["hashes"]), *sides)
+    return EncodedBlock(Verdicts(arrays["rules"].copy(), arrays["hashes"], arrays.get("sources")), *sides)
 
 
 def _make_answer(setup: Message) -> Answer:

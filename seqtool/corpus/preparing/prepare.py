@@ -107,7 +107,8 @@ class _Preparation:
         self._held_out = np.unique(hash_pairs(src.hashes, tgt.hashes))
         against = OverlapHashes.read(request.against)
         against = OverlapHashes(np.union1d(against.src, src.hashes), np.union1d(against.tgt, tgt.hashes))
-        self._setup = EncodingSetup(CleaningRules(request.clean, against), tokenizers, request.data.max_tokens)
+        rules = CleaningRules.learn(request.clean, against, request.corpora)
+        self._setup = EncodingSetup(rules, tokenizers, request.data.max_tokens)
         self._seen = Deduplicator(request.clean)
         self._writers = [
             TokenArrayWriter(folder, side, tokenizer.vocab_size, request.data.max_tokens)

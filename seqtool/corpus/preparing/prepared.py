@@ -25,6 +25,16 @@ HELD_OUT = "held_out.jsonl"
 MAX_MANIFEST = 16 * MIB
 FILES = tuple(f"{side}.{part}" for side in ("source", "target") for part in TokenArrayWriter.PARTS)
 TYPES = {"<u2": 2, "<u4": 4, "<u8": 8}  # of the numbers in them, and their bytes
+LATER = {
+    "damaged",
+    "entities",
+    "urls",
+    "tags",
+    "placeholders",
+    "numbers",
+    "language",
+    "max_targets",
+}  # rules of cleaning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +86,8 @@ def cleaning_settings(config: CleanConfig) -> dict[str, Any]:
     that a corpus that was prepared before has not changed."""
     settings = asdict(config)
     del settings["shifted"]
-    return settings
+    unused = CleanConfig()
+    return {name: value for name, value in settings.items() if name not in LATER or value != getattr(unused, name)}
 
 
 def columns_of(corpora: Sequence[Corpus]) -> list[list[str] | None]:

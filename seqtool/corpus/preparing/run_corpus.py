@@ -65,7 +65,7 @@ def prepare_run(
         pairs = count_known_pairs(run, request.corpora)
     survey = survey_corpora(
         request.corpora if request.hold_out or not ready or not request.clean.shifted else (),
-        CleaningRules(request.clean, OverlapHashes.read(request.against)),
+        CleaningRules.learn(request.clean, OverlapHashes.read(request.against), request.corpora),
         sample_pairs=0 if ready else config.sample_pairs,
         held_out=request.data.held_out if request.hold_out else 0,
         seed=request.seed,
