@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format crash-test fuzz-test capture clean
+.PHONY: help install demo test check format crash-test fuzz-test mutation-test capture clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -34,6 +34,9 @@ crash-test: install  ## Kill training and preparation many times at random momen
 
 fuzz-test: install  ## Hostile input in bulk (some minutes)
 	$(BIN)/python -m pytest tests/deep -k fuzz -s
+
+mutation-test: install  ## Break the code in chosen places and see that a test notices each (some minutes)
+	$(BIN)/python tests/deep/mutations.py
 
 capture: install  ## Draw docs/first-run.svg from a real run of the demo
 	$(BIN)/python docs/capture.py docs/first-run.svg
