@@ -206,16 +206,8 @@ def copy_tree(into: Path) -> Path:
 
 def run_tests(root: Path, files: Sequence[str]) -> Outcome:
     """Run test files in a copy of the tree until one test fails."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        *(f"tests/{name}" for name in files),
-    ]
+    stacks = f"faulthandler_timeout={PATIENCE // 2}"  # a test that hangs says where
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "-o", stacks, *(f"tests/{name}" for name in files)]
     environment = {**os.environ, "PYTHONPATH": str(root)}
     start = time.monotonic()
     try:
@@ -225,7 +217,7 @@ def run_tests(root: Path, files: Sequence[str]) -> Outcome:
         exit_code, output = done.returncode, done.stdout.decode(errors="replace")
     except subprocess.TimeoutExpired as expired:
         exit_code, output = -1, (expired.output or b"").decode(errors="replace")
-    failed = re.search(r"^FAILED \S+::(\S+)", output, re.MULTILINE)
+    failed = re.search(r"^(?:FAILED|ERROR) \S+::(\S+)", output, re.MULTILINE)
     return Outcome(exit_code, time.monotonic() - start, failed[1] if failed else "", output)
 
 
