@@ -6,10 +6,10 @@ INSTALLED := $(VENV)/.installed
 INTERCHANGE := .venv-interchange  # packages that are too heavy for every run
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format crash-test fuzz-test interchange-test capture clean
+.PHONY: help install demo test check format crash-test fuzz-test mutation-test interchange-test capture clean
 
 help:  ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 install: $(INSTALLED)  ## Set up .venv with seqtool and all that its tests need
 
@@ -40,6 +40,9 @@ interchange-test:  ## Compare with the real transformers and Argos Translate (do
 	test -x $(INTERCHANGE)/bin/python || $(PYTHON) -m venv $(INTERCHANGE)
 	$(INTERCHANGE)/bin/pip install --quiet --constraint constraints.txt --editable '.[dev,fast,interchange]'
 	$(INTERCHANGE)/bin/python -m pytest tests/deep -k "interchange or argos"
+
+mutation-test: install  ## Break the code in chosen places and see that a test notices each (some minutes)
+	$(BIN)/python tests/deep/mutations.py
 
 capture: install  ## Draw docs/first-run.svg from a real run of the demo
 	$(BIN)/python docs/capture.py docs/first-run.svg

@@ -1,14 +1,15 @@
-"""Locks, and folders that appear whole or not at all."""
+"""Locks, and files and folders that appear whole or not at all."""
 
 import errno
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from seqtool.errors import SeqtoolError
-from seqtool.files import locked, restore_folders, whole_folder
+from seqtool.files import locked, open_whole, restore_folders, whole_folder, write_whole
 
 
 def test_a_lock_keeps_others_out_until_it_is_given_back(tmp_path: Path) -> None:
@@ -101,3 +102,61 @@ def test_a_folder_that_another_process_writes_is_left_to_it(tmp_path: Path) -> N
         restore_folders(tmp_path)
         (folder / "two").write_text("first")
     assert content_of(tmp_path / "folder") == ["first", "first"]
+
+
+def record_disk_events(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
+    """Return a list that fills with the syncs and renames in a folder: a power cut, where they matter, is no test."""
+    events: list[str] = []
+    fsync = os.fsync
+
+    def relative(path: str | os.PathLike[str]) -> str:
+        return str(Path(path).relative_to(folder)).replace(".folder.seqtool", "workshop")
+
+    def recording_fsync(handle: int) -> None:
+        status = os.fstat(handle)
+        found = [path for path in [folder, *folder.rglob("*")] if os.path.samestat(path.stat(), status)]
+        events.append(f"sync {relative(found[0])}")
+        fsync(handle)
+
+    def recording(rename: Callable[..., None]) -> Callable[..., None]:
+        def renaming(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+            rename(source, target)
+            events.append(f"rename {relative(source)} to {relative(target)}")
+
+        return renaming
+
+    monkeypatch.setattr(os, "fsync", recording_fsync)
+    monkeypatch.setattr(os, "replace", recording(os.replace))
+    monkeypatch.setattr(os, "rename", recording(os.rename))
+    return events
+
+
+def test_a_file_is_on_disk_before_it_takes_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    events = record_disk_events(monkeypatch, tmp_path)
+    write_whole(path, "new")
+    assert events == ["sync a.txt.tmp", "rename a.txt.tmp to a.txt", "sync ."]
+    assert path.read_text() == "new"
+
+
+def test_a_folder_is_on_disk_before_it_takes_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path / "folder", "old")
+    events = record_disk_events(monkeypatch, tmp_path)
+    fill(tmp_path / "folder", "new")
+    assert sorted(events[:2]) == ["sync workshop/new/one", "sync workshop/new/two"]
+    assert events[2:] == [
+        "sync workshop/new",
+        "rename folder to workshop/old",
+        "rename workshop/new to folder",
+        "sync .",
+    ]
+
+
+def test_a_file_whose_writing_fails_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(TypeError), open_whole(path) as file:
+        file.writelines([b"half", None])  # type: ignore[list-item]
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
