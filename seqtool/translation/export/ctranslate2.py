@@ -45,9 +45,12 @@ class ExportReport:
 
 
 def export_ctranslate2(
-    run: RunDir, quantization: str = "int8", out: Path | None = None, check: bool = True
+    run: RunDir, quantization: str = "int8", out: Path | None = None, check: bool = True, card: str = ""
 ) -> ExportReport:
-    """Convert the model of a run directory into `out` (by default its ctranslate2 folder), whole or not at all."""
+    """Convert the model of a run directory into `out` (by default its ctranslate2 folder), whole or not at all.
+
+    A model card that is given goes with it.
+    """
     if quantization not in QUANTIZATIONS:
         raise SeqtoolError(f"there is no quantization '{quantization}'{suggest(quantization, QUANTIZATIONS)}")
     require_ctranslate2()
@@ -69,6 +72,8 @@ def export_ctranslate2(
         with whole_folder(folder) as new:
             spec.save(str(new))
             write_whole(new / RECORD, to_json(record))
+            if card:
+                write_whole(new / "README.md", card)
             difference = check_export(run, new, tokenizers, quantization) if check else None
     except OSError as error:
         cause = error.strerror or error

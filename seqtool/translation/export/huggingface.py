@@ -62,11 +62,10 @@ class HuggingFaceReport:
 
 
 def export_huggingface(
-    run: RunDir, out: Path | None = None, languages: Languages | None = None, check: bool = True
+    run: RunDir, folder: Path, languages: Languages | None = None, check: bool = True
 ) -> HuggingFaceReport:
-    """Write the model of a run directory into `out` (by default its huggingface folder), whole or not at all."""
+    """Write the model of a run directory into `folder`, whole or not at all."""
     run.require_model()
-    folder = out or run.path / "huggingface"
     check_place(folder)
     if check:
         require_transformers()
