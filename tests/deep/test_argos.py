@@ -53,7 +53,7 @@ def test_the_real_argos_installs_and_translates_without_a_network(tmp_path: Path
     assert done.returncode == 0, done.stderr
     export_ctranslate2(run, "float32", check=False)
     tokenizer = load_pair(run).source
-    engine = ctranslate2.Translator(str(run.ctranslate2), device="cpu")
+    engine = ctranslate2.Translator(str(run.ctranslate2), device="cpu", compute_type="auto")  # as Argos does
     found = engine.translate_batch(
         [tokenizer.pieces(ids) for ids in tokenizer.encode_batch(lines)], beam_size=4, length_penalty=0.2
     )

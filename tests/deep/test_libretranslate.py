@@ -38,13 +38,17 @@ def ask(address: str, **values: object) -> object:
 def test_the_real_server_translates_with_the_package(tmp_path: Path) -> None:
     assert COMMAND is not None
     run = make_run(tmp_path / "run", trained=True)
-    package = export_argos(run, tmp_path / "p.argosmodel", Languages(("en", "de"), ("English", "German")), "float32")
+    languages = {"en": "English", "de": "German"}
+    for source, target in (("en", "de"), ("de", "en")):  # with fewer than two packages the server wants to download
+        pair = Languages((source, target), (languages[source], languages[target]))
+        export_argos(run, tmp_path / f"{source}.argosmodel", pair, "float32")
     homes = {f"XDG_{name}_HOME": str(tmp_path / name) for name in ("DATA", "CACHE", "CONFIG")}
     environment = {**os.environ, **homes, "HOME": str(tmp_path), "PYTHONPATH": ""}
     python = Path(COMMAND).with_name("python")
-    program = "import sys; from argostranslate import package, translate; package.install_from_path(sys.argv[1]); "
-    program += "print('\\n'.join(translate.translate(line, 'en', 'de') for line in sys.argv[2:]))"
-    arguments = [str(python), "-c", program, str(package.file), *LINES]
+    program = "import sys; from argostranslate import package, translate; "
+    program += "[package.install_from_path(file) for file in sys.argv[1:3]]; "
+    program += "print('\\n'.join(translate.translate(line, 'en', 'de') for line in sys.argv[3:]))"
+    arguments = [str(python), "-c", program, *(str(tmp_path / f"{code}.argosmodel") for code in languages), *LINES]
     installed = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert installed.returncode == 0, installed.stderr
     with socket.socket() as free:
@@ -58,11 +62,13 @@ def test_the_real_server_translates_with_the_package(tmp_path: Path) -> None:
         for _ in range(300):
             assert server.poll() is None, (tmp_path / "log").read_text()
             try:
-                languages = ask(f"{address}/languages")
+                known = ask(f"{address}/languages")
                 break
             except OSError:
                 time.sleep(1)
-        assert {"en", "de"} == {one["code"] for one in languages}  # type: ignore[index]
+        else:
+            pytest.fail((tmp_path / "log").read_text())
+        assert {"en", "de"} == {one["code"] for one in known}  # type: ignore[index]
         answers = [ask(f"{address}/translate", q=line, source="en", target="de") for line in LINES]
         texts = [answer["translatedText"] for answer in answers]  # type: ignore[index]
         # It copies the case of the source's first letter, and its last punctuation.
