@@ -20,7 +20,7 @@ from seqtool.corpus.tokenizer.marian import MarianTokenizer
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
 from seqtool.files import make_folder, to_json, whole_folder, write_whole
-from seqtool.model.huggingface import SOURCE, TARGET, usual_power, write_config, write_weights
+from seqtool.model.huggingface import SOURCE, TARGET, sinusoids, usual_power, write_config, write_weights
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.interface import USUAL_LENGTH_PENALTY
 from seqtool.translation.export.ctranslate2 import check_place, read_float32
@@ -81,6 +81,9 @@ def export_huggingface(
     start = ours[SOURCE if config.model.share_embeddings else TARGET][tokenizers.target.special.bos]
     source, target = their_vocabularies(tokenizers, config.model.zero_start and bool(start.any()))
     weights = write_weights(config.model, ours, source.rows, target.rows)
+    if settings["model_type"] == "pegasus":  # it would compute them too, but warns that they are missing
+        table = sinusoids(count_positions(config), config.model.d_model)
+        weights.update({f"model.{side}.embed_positions.weight": table for side in ("encoder", "decoder")})
     make_folder(folder.absolute().parent)
     try:
         with whole_folder(folder) as temporary:
@@ -183,7 +186,7 @@ def write_settings(
         "forced_eos_token_id": target.eos,
         "decoder_start_token_id": target.start,
     }
-    positions = max(1024, 4 * config.data.max_tokens)
+    positions = count_positions(config)
     sizes = {"vocab_size": len(source.pieces), "decoder_vocab_size": len(target.pieces)}
     write_whole(folder / "config.json", to_json({**settings, **sizes, **ids, "max_position_embeddings": positions}))
     search = {
@@ -194,6 +197,11 @@ def write_settings(
         "bad_words_ids": [[index] for index in target.never],
     }
     write_whole(folder / "generation_config.json", to_json({**ids, **search}))
+
+
+def count_positions(config: Config) -> int:
+    """Return how many positions the exported model has."""
+    return max(1024, 4 * config.data.max_tokens)
 
 
 def their_length_penalty(run: RunDir, config: Config) -> float:
