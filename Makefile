@@ -39,7 +39,7 @@ fuzz-test: install  ## Hostile input in bulk (some minutes)
 interchange-test:  ## Compare with the real transformers and Argos Translate (downloads 1.5 GB, takes some minutes)
 	test -x $(INTERCHANGE)/bin/python || $(PYTHON) -m venv $(INTERCHANGE)
 	$(INTERCHANGE)/bin/pip install --quiet --constraint constraints.txt --editable '.[dev,fast,interchange]'
-	$(INTERCHANGE)/bin/python -m pytest tests/deep -k "interchange or argos"
+	$(INTERCHANGE)/bin/python -m pytest tests/deep -k "interchange or argos or libretranslate"
 
 mutation-test: install  ## Break the code in chosen places and see that a test notices each (some minutes)
 	$(BIN)/python tests/deep/mutations.py

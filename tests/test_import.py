@@ -23,6 +23,7 @@ from seqtool.config import load_config
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
 from seqtool.run_directory import RunDir
+from seqtool.translation.engines.torch_engine import TorchEngine
 from seqtool.translation.export.huggingface import export_huggingface
 from seqtool.translation.interchange.importing import import_huggingface
 from seqtool.translation.translator import Translator
@@ -108,6 +109,24 @@ def test_what_is_exported_comes_back_as_it_was(imported: RunDir, tmp_path: Path)
     again = import_huggingface(tmp_path / "theirs", tmp_path / "again").run
     assert again.weights.read_bytes() == imported.weights.read_bytes()
     assert again.tokenizer.read_bytes() == imported.tokenizer.read_bytes()
+
+
+def test_a_start_that_was_tuned_away_from_zero_is_exported_with_the_same_probabilities(
+    imported: RunDir, tmp_path: Path
+) -> None:
+    run = RunDir(shutil.copytree(imported.path, tmp_path / "run"))
+    weights, special = load_file(run.weights), load_pair(run).target.special
+    weights["src_embedding.tokens.weight"][special.bos] = 0.5
+    save_file(weights, run.weights)
+    export_huggingface(run, tmp_path / "theirs", check=False)
+    again = import_huggingface(tmp_path / "theirs", tmp_path / "again").run
+    assert load_config(again.config).model.zero_start
+    scores = []
+    for one in (run, again):
+        pair = load_pair(one)
+        source, target = [pair.source.encode("two dogs play")], [pair.target.encode("zwei Hunde")]
+        scores.append(TorchEngine.load([one], pair.vocabularies).score(source, target)[0])
+    assert scores[1] == pytest.approx(scores[0], abs=1e-5)
 
 
 @pytest.mark.parametrize("variant", [{"norm": "post"}, {"norm": "pre"}, {"norm": "post", "zero_start": True}], ids=str)

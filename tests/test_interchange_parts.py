@@ -102,8 +102,8 @@ def test_the_power_of_the_length_grows_as_the_penalty_does() -> None:
 
 def test_an_argos_package_has_all_its_parts_and_is_the_same_each_time(run: RunDir, tmp_path: Path) -> None:
     pytest.importorskip("ctranslate2")
-    report = export_argos(run, ENGLISH_GERMAN, out=tmp_path / "a.argosmodel")
-    again = export_argos(run, ENGLISH_GERMAN, out=tmp_path / "b.argosmodel", check=False)
+    report = export_argos(run, tmp_path / "a.argosmodel", ENGLISH_GERMAN)
+    again = export_argos(run, tmp_path / "b.argosmodel", ENGLISH_GERMAN, check=False)
     assert report.file.read_bytes()[100:] != b""
     with zipfile.ZipFile(report.file) as archive, zipfile.ZipFile(again.file) as other:
         names = archive.namelist()
@@ -120,10 +120,10 @@ def test_an_argos_package_has_all_its_parts_and_is_the_same_each_time(run: RunDi
 
 def test_an_argos_package_needs_languages_and_one_tokenizer(run: RunDir, tmp_path: Path) -> None:
     with pytest.raises(SeqtoolError, match=r"languages=.en-de."):
-        export_argos(run, None)
+        export_argos(run, tmp_path / "a.argosmodel", None)
     separate = make_run(tmp_path / "separate", joint=False)
     with pytest.raises(SeqtoolError, match="one tokenizer for both languages"):
-        export_argos(separate, ENGLISH_GERMAN)
+        export_argos(separate, tmp_path / "a.argosmodel", ENGLISH_GERMAN)
 
 
 def test_without_transformers_the_export_says_what_to_install(run: RunDir, tmp_path: Path) -> None:
@@ -146,3 +146,11 @@ def test_an_export_does_not_take_the_place_of_something_else(run: RunDir, tmp_pa
 def test_numbers_are_written_as_protocol_buffers_have_them() -> None:
     assert (varint(0), varint(127), varint(128), varint(300)) == (b"\0", b"\x7f", b"\x80\x01", b"\xac\x02")
     assert 500 < len(make_splitter()) < 2048
+
+
+def test_an_export_for_ctranslate2_to_another_place_has_a_card(run: RunDir, tmp_path: Path) -> None:
+    pytest.importorskip("ctranslate2")
+    done = run_text("export", "-m", run.path, "--languages", "en-de", "-o", tmp_path / "fast")
+    assert done.returncode == 0, done.stderr
+    assert "# English to German translation" in (tmp_path / "fast" / "README.md").read_text(encoding="utf-8")
+    assert run_text("export", "-m", run.path, "--to", "argos").stderr.endswith("Name a place with -o\n")

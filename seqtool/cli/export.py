@@ -35,7 +35,8 @@ def export(
         str | None, typer.Option("--names", metavar="SRC-TGT", help="Names of the languages, as English-German.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="PATH", help="Where to put it; without it DIR/NAME.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="PATH", help="Where to put it; without it, ctranslate2 goes into DIR."),
     ] = None,
 ) -> None:
     """Convert a model for another program: CTranslate2, Hugging Face's transformers, or Argos Translate.
@@ -52,17 +53,25 @@ def export(
         raise OptionError("--quantization is for ctranslate2 and argos; Hugging Face's form is float32")
     from seqtool.run_directory import RunDir
 
-    if to == "ctranslate2":
-        print_line(to_ctranslate2(RunDir(model), quantization or "int8", out))
+    run = RunDir(model).require_model()
+    if out is None:
+        if to != "ctranslate2":
+            raise OptionError(f"where should the export to {to} go? Name a place with -o")
+        print_line(to_ctranslate2(run, quantization or "int8"))
         return
     from seqtool.translation.export.languages import choose_languages
 
-    run = RunDir(model).require_model()
     chosen = choose_languages(run, languages, names)
+    if to == "ctranslate2":
+        from seqtool.translation.export.model_card import write_card
+
+        usage = "It is a model for `ctranslate2.Translator`. The tokenizer is that of the model it was made from."
+        print_line(to_ctranslate2(run, quantization or "int8", out, write_card(run, chosen, to, usage)))
+        return
     if to == "argos":
         from seqtool.translation.export.argos import export_argos
 
-        package = export_argos(run, chosen, quantization or "int8", out)
+        package = export_argos(run, out, chosen, quantization or "int8")
         print_line(
             f"{package.file}: {package.quantization}, {package.n_bytes / 1e6:.1f} MB; log-probabilities differ from "
             f"the model's by {package.difference:.1e} per token"
@@ -79,11 +88,11 @@ def export(
         print_line(f"note: {note}")
 
 
-def to_ctranslate2(run: "RunDir", quantization: str, out: Path | None) -> str:
+def to_ctranslate2(run: "RunDir", quantization: str, out: Path | None = None, card: str = "") -> str:
     """Export to CTranslate2 and return what was done."""
     from seqtool.translation.export.ctranslate2 import export_ctranslate2
 
-    report = export_ctranslate2(run, quantization, out)
+    report = export_ctranslate2(run, quantization, out, card=card)
     return (
         f"{report.folder}: {report.quantization}, {report.n_bytes / 1e6:.1f} MB; log-probabilities differ "
         f"from the model's by {report.difference:.1e} per token"

@@ -39,9 +39,9 @@ class ArgosReport:
 
 
 def export_argos(
-    run: RunDir, languages: Languages | None, quantization: str = "int8", out: Path | None = None, check: bool = True
+    run: RunDir, file: Path, languages: Languages | None, quantization: str = "int8", check: bool = True
 ) -> ArgosReport:
-    """Write the package to `out`, or into the run directory under the name that such packages have."""
+    """Write the package to `file`, whole or not at all."""
     run.require_model()
     if languages is None:
         raise SeqtoolError(
@@ -50,7 +50,6 @@ def export_argos(
         )
     segmenter = choose_segmenter(run, load_pair(run))
     name = f"translate-{'_'.join(languages.codes)}-{VERSION.replace('.', '_')}"
-    file = out or run.path / f"{name}.argosmodel"
     if file.is_dir():
         raise SeqtoolError(f"{file}: is a folder, but an Argos package is a file; give another `out`")
     make_folder(file.absolute().parent)

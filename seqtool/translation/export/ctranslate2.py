@@ -17,7 +17,7 @@ from seqtool.config import load_config
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import OptionError, SeqtoolError, suggest
-from seqtool.files import make_folder, whole_folder
+from seqtool.files import make_folder, whole_folder, write_whole
 from seqtool.model.kinds import kind_of
 from seqtool.run_directory import RunDir
 from seqtool.translation.export.record import make_record, read_record, write_record
@@ -45,9 +45,12 @@ class ExportReport:
 
 
 def export_ctranslate2(
-    run: RunDir, quantization: str = "int8", out: Path | None = None, check: bool = True
+    run: RunDir, quantization: str = "int8", out: Path | None = None, check: bool = True, card: str = ""
 ) -> ExportReport:
-    """Convert the model of a run directory into `out` (by default its ctranslate2 folder), whole or not at all."""
+    """Convert the model of a run directory into `out` (by default its ctranslate2 folder), whole or not at all.
+
+    A model card that is given goes with it.
+    """
     if quantization not in QUANTIZATIONS:
         raise OptionError(f"there is no quantization '{quantization}'{suggest(quantization, QUANTIZATIONS)}")
     require_ctranslate2()
@@ -68,6 +71,8 @@ def export_ctranslate2(
     try:
         with whole_folder(folder) as new:
             spec.save(str(new))
+            if card:
+                write_whole(new / "README.md", card)
             write_record(new, record)
             difference = check_export(run, new, tokenizers, quantization) if check else None
     except OSError as error:

@@ -20,7 +20,7 @@ from seqtool.corpus.tokenizer.marian import MarianTokenizer
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
 from seqtool.files import make_folder, to_json, whole_folder, write_whole
-from seqtool.model.huggingface import SOURCE, TARGET, usual_power, write_config, write_weights
+from seqtool.model.huggingface import SOURCE, TARGET, sinusoids, usual_power, write_config, write_weights
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.interface import USUAL_LENGTH_PENALTY
 from seqtool.translation.export.ctranslate2 import check_place, read_float32
@@ -48,6 +48,7 @@ class TheirVocabulary:
     rows: NDArray[np.int64]  # our id for each of theirs; -1 for a zero vector
     eos: int
     pad: int
+    start: int  # with which the decoder begins
     never: list[int]  # ids that are never to be written
 
 
@@ -62,11 +63,10 @@ class HuggingFaceReport:
 
 
 def export_huggingface(
-    run: RunDir, out: Path | None = None, languages: Languages | None = None, check: bool = True
+    run: RunDir, folder: Path, languages: Languages | None = None, check: bool = True
 ) -> HuggingFaceReport:
-    """Write the model of a run directory into `out` (by default its huggingface folder), whole or not at all."""
+    """Write the model of a run directory into `folder`, whole or not at all."""
     run.require_model()
-    folder = out or run.path / "huggingface"
     check_place(folder)
     if check:
         require_transformers()
@@ -81,6 +81,9 @@ def export_huggingface(
     start = ours[SOURCE if config.model.share_embeddings else TARGET][tokenizers.target.special.bos]
     source, target = their_vocabularies(tokenizers, config.model.zero_start and bool(start.any()))
     weights = write_weights(config.model, ours, source.rows, target.rows)
+    if settings["model_type"] == "pegasus":  # it would compute them too, but warns that they are missing
+        table = sinusoids(count_positions(config), config.model.d_model)
+        weights.update({f"model.{side}.embed_positions.weight": table for side in ("encoder", "decoder")})
     make_folder(folder.absolute().parent)
     try:
         with whole_folder(folder) as temporary:
@@ -122,30 +125,42 @@ def their_vocabularies(tokenizers: TokenizerPair, hides_start: bool) -> tuple[Th
         one = their_vocabulary(tokenizers.target, hides_start, 0)
         return one, one
     size = max(tokenizers.source.vocab_size, tokenizers.target.vocab_size)
-    source, target = (
-        their_vocabulary(side, hides_start, size - side.vocab_size) for side in (tokenizers.source, tokenizers.target)
-    )
-    return source, target
+    own = isinstance(tokenizers.source, MarianTokenizer)  # whose begin is no token of the source
+    source = their_vocabulary(tokenizers.source, hides_start and not own, size - tokenizers.source.vocab_size)
+    return source, their_vocabulary(tokenizers.target, hides_start, size - tokenizers.target.vocab_size)
 
 
 def their_vocabulary(tokenizer: Tokenizer, hides_start: bool, fill: int) -> TheirVocabulary:
     """Return a vocabulary in their order; one that came from there keeps its own."""
-    special, size = tokenizer.special, tokenizer.vocab_size
+    special = tokenizer.special
     if isinstance(tokenizer, MarianTokenizer):
-        rows = np.arange(size)
-        if hides_start:
-            rows[special.bos] = -1  # a zero vector, never to be written
-        return TheirVocabulary(tokenizer.piece_list, rows, special.eos, special.pad, [special.pad])
-    ordinary = [index for index in range(size) if index not in special]
+        return kept_vocabulary(tokenizer, hides_start)
+    ordinary = [index for index in range(tokenizer.vocab_size) if index not in special]
     unwritten = [special.pad, special.bos] if hides_start else [special.pad]
     order = [special.eos, special.unk, *ordinary, *unwritten, *[-1] * fill, -1 if hides_start else special.bos]
     names = [tokenizer.piece_list[index] for index in ordinary]
-    n_names = len(unwritten) + fill
-    spare = [f"<unused{number}>" for number in range(len(names) + n_names)]
-    spare = [name for name in spare if name not in set(names)][:n_names]
-    pieces = ["</s>", "<unk>", *names, *spare, "<pad>"]
-    never = list(range(2 + len(names), len(pieces)))
-    return TheirVocabulary(pieces, np.array(order), 0, len(pieces) - 1, never)
+    pieces = ["</s>", "<unk>", *names, *spare_names(names, len(unwritten) + fill), "<pad>"]
+    last = len(pieces) - 1
+    return TheirVocabulary(pieces, np.array(order), 0, last, last, list(range(2 + len(names), len(pieces))))
+
+
+def kept_vocabulary(tokenizer: MarianTokenizer, hides_start: bool) -> TheirVocabulary:
+    """Return a vocabulary as it is; a start whose vector is to be zero becomes a further token at the end."""
+    pieces, special, size = list(tokenizer.piece_list), tokenizer.special, tokenizer.vocab_size
+    if not hides_start:
+        return TheirVocabulary(pieces, np.arange(size), special.eos, special.pad, special.bos, [special.pad])
+    start = pieces[special.bos]
+    pieces[special.bos] = spare_names(pieces, 1)[0]
+    pad = size if special.pad == special.bos else special.pad
+    never = sorted({special.pad, special.bos, size})
+    return TheirVocabulary([*pieces, start], np.array([*range(size), -1]), special.eos, pad, size, never)
+
+
+def spare_names(taken: list[str], n: int) -> list[str]:
+    """Return names for tokens that are never written."""
+    names = (f"<unused{number}>" for number in range(len(taken) + n))
+    known = set(taken)
+    return [name for name in names if name not in known][:n]
 
 
 def save_numpy(weights: dict[str, NDArray[np.float32]], path: Path) -> None:
@@ -169,12 +184,9 @@ def write_settings(
         "bos_token_id": None,
         "eos_token_id": target.eos,
         "forced_eos_token_id": target.eos,
-        "decoder_start_token_id": target.pad,
+        "decoder_start_token_id": target.start,
     }
-    start = load_pair(run).target.special
-    if start.bos != start.pad and start.pad == target.pad and target.rows[target.pad] == start.pad:
-        ids["decoder_start_token_id"] = start.bos  # a vocabulary from elsewhere with a begin of its own
-    positions = max(1024, 4 * config.data.max_tokens)
+    positions = count_positions(config)
     sizes = {"vocab_size": len(source.pieces), "decoder_vocab_size": len(target.pieces)}
     write_whole(folder / "config.json", to_json({**settings, **sizes, **ids, "max_position_embeddings": positions}))
     search = {
@@ -185,6 +197,11 @@ def write_settings(
         "bad_words_ids": [[index] for index in target.never],
     }
     write_whole(folder / "generation_config.json", to_json({**ids, **search}))
+
+
+def count_positions(config: Config) -> int:
+    """Return how many positions the exported model has."""
+    return max(1024, 4 * config.data.max_tokens)
 
 
 def their_length_penalty(run: RunDir, config: Config) -> float:
