@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from command_line import run_command, run_text
 from synthetic_run import make_pairs, make_run
+from vouching import vouch
 
 from seqtool import __version__
 from seqtool.files import sha256_of
@@ -290,6 +291,7 @@ def test_what_vs_names_is_checked_before_anything_is_translated(model: RunDir, f
     (tmp_path / "nothing").mkdir()
     damaged = Path(shutil.copytree(model.path, tmp_path / "damaged"))
     (damaged / "model.safetensors").write_bytes(b"junk")
+    vouch(RunDir(damaged))
     for name, message in (
         ("none", "none: no such file"),
         ("short", "short has 2 lines but the reference of ref has 5"),

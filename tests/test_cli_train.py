@@ -11,6 +11,7 @@ import torch
 from command_line import run_command, run_seqtool
 from safetensors.torch import load_file, save_file
 from small_run import last_step, losses, read_metrics, run_to_end, train_command
+from vouching import vouch
 
 from seqtool import Translator
 from seqtool.config import load_config
@@ -160,6 +161,7 @@ def test_losses_that_are_not_finite_stop_the_run_with_advice(
     weights = load_file(broken.weights)
     weights["encoder_norm.weight"][0] = float("nan")
     save_file(weights, broken.weights)
+    vouch(broken)
     command = [*train_command(corpus, tmp_path / "run", train_max_bad_steps=7), "--from", str(broken.path)]
     done = run_command(command, capture_output=True, text=True)
     assert done.returncode == 1

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from tiny_run import make_lines, make_run
+from vouching import vouch
 
 from seqtool.errors import SeqtoolError
 from seqtool.process import choose_device
@@ -268,8 +269,9 @@ def test_weights_that_were_replaced_under_an_old_manifest_are_noticed(tmp_path: 
     run, other = make_run(tmp_path / "run"), make_run(tmp_path / "other", seed=5)
     export_ctranslate2(run, "int8", check=False)
     run.weights.write_bytes(other.weights.read_bytes())
-    assert Translator.load(run.path).engine.name == "torch"
-    run.manifest.touch()  # as a new score in it would
+    with pytest.raises(SeqtoolError, match=r"model.safetensors is not the file that manifest.json records"):
+        Translator.load(run.path)
+    vouch(run)
     assert Translator.load(run.path).engine.name == "torch"
     os.utime(run.weights, ns=(1, 1))  # as a copy that keeps the time of the original
     assert Translator.load(run.path).engine.name == "torch"
@@ -310,7 +312,7 @@ def test_a_damaged_export_is_an_error_with_a_cure(tmp_path: Path) -> None:
     export_ctranslate2(run, "int8", check=False)
     model = run.ctranslate2 / "model.bin"
     model.write_bytes(model.read_bytes()[:100])
-    with pytest.raises(SeqtoolError, match=r"cannot load this model .* 'seqtool export'"):
+    with pytest.raises(SeqtoolError, match=r"model.bin is not the file that seqtool.json records; .* 'seqtool export"):
         Translator.load(run.path, engine="ctranslate2")
 
 

@@ -18,6 +18,7 @@ from safetensors.numpy import load_file, save_file
 from small_run import write_corpus
 from test_no_pickle import Payload
 from tiny_run import make_run
+from vouching import vouch
 
 from seqtool.config import load_config
 from seqtool.corpus.tokenizer.registry import load_pair
@@ -118,6 +119,7 @@ def test_a_start_that_was_tuned_away_from_zero_is_exported_with_the_same_probabi
     weights, special = load_file(run.weights), load_pair(run).target.special
     weights["src_embedding.tokens.weight"][special.bos] = 0.5
     save_file(weights, run.weights)
+    vouch(run)
     export_huggingface(run, tmp_path / "theirs", check=False)
     again = import_huggingface(tmp_path / "theirs", tmp_path / "again").run
     assert load_config(again.config).model.zero_start

@@ -76,7 +76,7 @@ def test_the_command_line_writes_options_in_the_place_of_parameters() -> None:
         ("eval --hyp a b --metrics blue", "unknown metric 'blue'; did you mean 'bleu'?"),
         ("eval --hyp a b --engine tensorflow", "there is no engine 'tensorflow'"),
         ("export -m {here} --to onnx", "cannot export to 'onnx'"),
-        ("export -m {here} --quantization int3", "there is no quantization 'int3'"),
+        ("export -m {here} --to huggingface --quantization int8", "--quantization is for ctranslate2 and argos"),
         ("average a b", "Missing option '-o'"),
         ("info", "Missing argument 'DIR'"),
     ],

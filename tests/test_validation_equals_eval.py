@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from command_line import SEQTOOL, run_command, run_text
 from small_run import read_metrics, run_to_end, train_command, write_corpus
+from vouching import vouch
 
 from seqtool.run_directory import RunDir
 
@@ -49,6 +50,7 @@ def test_the_logged_validation_score_equals_eval_of_that_checkpoint(corpus: Path
     for file in (run.config, run.tokenizer):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     save_weights(checkpoint.tensors("model"), RunDir(tmp_path).weights)
+    vouch(RunDir(tmp_path))
     logged = next(
         entry
         for entry in read_metrics(run.path)

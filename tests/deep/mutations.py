@@ -79,16 +79,22 @@ MUTATIONS = (
     ),
     Mutation(
         name="checkpoints: a folder takes its name before its state is on disk",
-        file="seqtool/training/checkpoint.py",
-        old="""        _sync_file(state_file)
-        sync_folder(temporary)
-        _replace_folder(temporary, path)
+        file="seqtool/files.py",
+        old="""            for entry in new.rglob("*"):
+                sync(entry)
+            sync(new)
+            if os.path.lexists(path):
+                os.rename(path, old)
+            os.rename(new, path)
 """,
-        new="""        _replace_folder(temporary, path)
-        _sync_file(path / state_file.name)
-        sync_folder(path)
+        new="""            if os.path.lexists(path):
+                os.rename(path, old)
+            os.rename(new, path)
+            for entry in path.rglob("*"):
+                sync(entry)
+            sync(path)
 """,
-        tests=("test_checkpoint.py",),
+        tests=("test_files.py", "test_checkpoint.py"),
     ),
     Mutation(
         name="checkpoints: checksums of the tensors are not compared",
