@@ -269,7 +269,7 @@ def test_weights_that_were_replaced_under_an_old_manifest_are_noticed(tmp_path: 
     run, other = make_run(tmp_path / "run"), make_run(tmp_path / "other", seed=5)
     export_ctranslate2(run, "int8", check=False)
     run.weights.write_bytes(other.weights.read_bytes())
-    with pytest.raises(SeqtoolError, match=r"model.safetensors is not the file that manifest.json records"):
+    with pytest.raises(SeqtoolError, match=r"model.safetensors: is not the file that manifest.json records"):
         Translator.load(run.path)
     vouch(run)
     assert Translator.load(run.path).engine.name == "torch"
