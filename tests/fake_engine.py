@@ -18,7 +18,6 @@ class ReversingEngine:
     compute_type = "float32"
     max_tokens = 0
     batch_tokens = 8192
-    batches_at_once = 1
 
     def __init__(self) -> None:
         self.calls: list[int] = []

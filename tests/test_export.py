@@ -172,7 +172,7 @@ def test_an_export_that_cannot_take_its_place_leaves_the_old_one(
         rename(old, new)
 
     monkeypatch.setattr(os, "rename", fail)
-    with pytest.raises(SeqtoolError, match=r"fast: cannot be written \(as planned\); make room or give another -o"):
+    with pytest.raises(SeqtoolError, match=r"fast: cannot be written \(as planned\); make room or give another out"):
         export_ctranslate2(run, out=tmp_path / "fast", check=False)
     assert (tmp_path / "fast" / "model.bin").is_file()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fast", "run"]

@@ -70,7 +70,7 @@ def score(
     count_pairs(corpus)  # files that do not match are refused before a model is loaded
     from seqtool.translation.translator import Translator
 
-    translator = Translator.with_engine(model, settings, notify)
+    translator = Translator.with_engine(model, settings, notify=notify)
     first = 1
     with quiet_if_closed():
         for pairs in read_numbered(corpus):

@@ -24,6 +24,8 @@ from seqtool.cli.streams import notify, quiet_if_closed
 from seqtool.errors import OptionError, SeqtoolError
 from seqtool.process import rank
 
+CACHE_BYTES = 32 << 20  # of translations that are remembered, for lines that come again
+
 if TYPE_CHECKING:
     from seqtool.cli.bar import ProgressBar
     from seqtool.translation.engines.interface import Engine
@@ -108,7 +110,7 @@ def translate(
     from seqtool.translation.lines.stream import LineTranslator, json_form, n_best_form, plain_form
     from seqtool.translation.translator import Translator
 
-    translator = Translator.with_engine(model, settings, notify)
+    translator = Translator.with_engine(model, settings, cache_bytes=CACHE_BYTES, notify=notify)
     options = translator.make_options(**search)  # a bad value fails here, before any input is read
     used = translator.engine_for(options)
     bar = make_bar(input, output)

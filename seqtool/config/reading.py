@@ -46,7 +46,7 @@ def read_toml(path: Path) -> Layer:
     try:
         return Layer(str(path), tomllib.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise SeqtoolError(f"{path}: no such configuration file; check the path given to --config") from None
+        raise SeqtoolError(f"{path}: no such configuration file; check the path") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SeqtoolError(f"{path}: cannot be read as a configuration file ({error})") from None
     except tomllib.TOMLDecodeError as error:

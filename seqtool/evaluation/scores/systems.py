@@ -61,7 +61,7 @@ def translate_set(
     sources = check_can_translate(models, test_set)
     from seqtool.translation.translator import Translator
 
-    translator = Translator.with_engine(models, settings, notify)
+    translator = Translator.with_engine(models, settings, notify=notify)
     options = translator.make_options(**search)
     translations = translator.translate(sources, options, progress=progress)
     decoding = {

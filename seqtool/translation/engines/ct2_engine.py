@@ -135,7 +135,6 @@ class CTranslate2Engine:
         self.max_tokens = max(0, n_positions - 1)
         self._n_learned = n_learned
         self.batch_tokens = min(settings.batch_tokens or BATCH_TOKENS, BATCH_TOKENS)
-        self.batches_at_once = 32 * self.workers  # what a caller should give at once, in multiples of batch_tokens
         self.compute_type = str(self._model.compute_type)
         self._min_rows = 1 if self.compute_type.startswith("int8") else MIN_FLOAT_ROWS
 

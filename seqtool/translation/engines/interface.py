@@ -106,7 +106,6 @@ class Engine(Protocol):
     compute_type: str  # what it computes in: float32, bfloat16, int8, ...
     max_tokens: int  # the longest source or target that it takes, without the end symbol; 0 where there is no limit
     batch_tokens: int  # source tokens that it translates together
-    batches_at_once: int  # what a caller should give at once, in multiples of batch_tokens
 
     def unsupported(self, options: SearchOptions, n_source: int) -> list[str]:
         """Name the options asked for that it has no match for, where sources have up to n_source tokens."""

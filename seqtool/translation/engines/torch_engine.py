@@ -80,7 +80,6 @@ class TorchEngine:
         self.on_cpu = self.device.type == "cpu"
         self.batch_tokens = min(batch_tokens, CPU_TOKENS) if self.on_cpu else batch_tokens
         self.workers = (threads or count_cores()) if self.on_cpu else 1
-        self.batches_at_once = 2 * self.workers  # what a caller should give at once, in multiples of batch_tokens
         self.attending = [model for model in self.models if model.has_attention]
         self.vocabularies = self.models[0].vocabularies
         self.n_positions = min(filter(None, (model.position_limit for model in self.models)), default=0)
