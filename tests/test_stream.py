@@ -7,6 +7,7 @@ import pytest
 from fake_engine import ListedEngine, ReversingEngine, make_tokenizers
 
 from seqtool.errors import SeqtoolError
+from seqtool.progress import Progress
 from seqtool.translation.lines import output
 from seqtool.translation.lines.output import FileSink, StreamSink
 from seqtool.translation.lines.stream import LineTranslator, json_form, n_best_form, translate_blocks
@@ -62,27 +63,15 @@ def test_the_limit_that_is_named_is_the_one_that_holds(translator: Translator) -
     assert notes == ["line 1: longer than 21 tokens; translated in parts"]
 
 
-def test_blocks_of_an_earlier_run_are_told_apart(translator: Translator, tmp_path: Path) -> None:
-    class Told:
-        def __init__(self) -> None:
-            self.skipped: list[int] = []
-            self.done: list[int] = []
-
-        def skip(self, block: list[bytes]) -> None:
-            self.skipped.append(len(block))
-
-        def update(self, block: list[bytes], share: float) -> None:
-            assert 0 <= share <= 1
-
-        def finish(self, block: list[bytes]) -> None:
-            self.done.append(len(block))
-
+def test_progress_begins_behind_the_blocks_of_an_earlier_run(translator: Translator, tmp_path: Path) -> None:
     sink = FileSink(tmp_path / "out", "f")
     translate_blocks(make_worker(translator), BLOCKS[:1], sink)
     sink.close()
-    told = Told()
-    translate_blocks(make_worker(translator), BLOCKS, FileSink(tmp_path / "out", "f", resume=True), progress=told)
-    assert (told.skipped, told.done) == ([3], [2, 2])
+    seen: list[Progress] = []
+    sink = FileSink(tmp_path / "out", "f", resume=True)
+    translate_blocks(make_worker(translator), BLOCKS, sink, show=seen.append, total_bytes=100)
+    assert [(one.done, one.share) for one in (seen[0], seen[-1])] == [(3, 0.26), (7, 0.44)]  # 26 + 18 + 8 bytes
+    assert [one.done for one in seen] == sorted(one.done for one in seen)
 
 
 def test_a_line_of_an_earlier_block_is_not_translated_again(translator: Translator) -> None:

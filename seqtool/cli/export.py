@@ -1,11 +1,11 @@
 """seqtool export: a model in the form of another program."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqtool.cli.streams import notify
 from seqtool.errors import OptionError, suggest
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def export(
     from seqtool.run_directory import RunDir
 
     if to == "ctranslate2":
-        print_line(to_ctranslate2(RunDir(model), quantization or "int8", out))
+        notify(to_ctranslate2(RunDir(model), quantization or "int8", out))
         return
     from seqtool.translation.export.languages import choose_languages
 
@@ -63,7 +63,7 @@ def export(
         from seqtool.translation.export.argos import export_argos
 
         package = export_argos(run, chosen, quantization or "int8", out)
-        print_line(
+        notify(
             f"{package.file}: {package.quantization}, {package.n_bytes / 1e6:.1f} MB; log-probabilities differ from "
             f"the model's by {package.difference:.1e} a token"
         )
@@ -71,12 +71,12 @@ def export(
     from seqtool.translation.export.huggingface import TOLERANCE, export_huggingface
 
     report = export_huggingface(run, out, chosen)
-    print_line(
+    notify(
         f"{report.folder}: {report.architecture}; log-probabilities in transformers differ from the model's by "
         f"{report.difference:.1e} at most ({TOLERANCE:g} is accepted)"
     )
     for note in report.notes:
-        print_line(f"note: {note}")
+        notify(f"note: {note}")
 
 
 def to_ctranslate2(run: "RunDir", quantization: str, out: Path | None) -> str:
@@ -88,8 +88,3 @@ def to_ctranslate2(run: "RunDir", quantization: str, out: Path | None) -> str:
         f"{report.folder}: {report.quantization}, {report.n_bytes / 1e6:.1f} MB; log-probabilities differ "
         f"from the model's by {report.difference:.1e} a token"
     )
-
-
-def print_line(text: str) -> None:
-    """Tell what was done."""
-    print(f"seqtool: {text}", file=sys.stderr)

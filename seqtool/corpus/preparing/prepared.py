@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from seqtool.config import CleanConfig, Config, DataConfig
-from seqtool.corpus.batches.planning import Part
+from seqtool.corpus.batches.planning import PairRange
 from seqtool.corpus.preparing.token_array import Ints, TokenArray, open_token_array
 from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.reading.opening import readable
@@ -138,9 +138,9 @@ class PreparedCorpus:
         return self.target.lengths
 
     @property
-    def parts(self) -> list[Part]:
+    def ranges(self) -> list[PairRange]:
         """Which pairs are of which corpus, and its weight."""
-        return [Part(part["first"], part["last"], part["weight"]) for part in self.manifest["corpora"]]
+        return [PairRange(part["first"], part["last"], part["weight"]) for part in self.manifest["corpora"]]
 
     @property
     def n_read(self) -> int:
@@ -156,7 +156,7 @@ class PreparedCorpus:
     def fingerprint(self) -> str:
         """Names the content: equal where tokens, tokenizers and weights are equal."""
         content = [self.manifest[name] for name in ("files", "tokenizers")]
-        content.append([[part.first, part.last, part.weight] for part in self.parts])
+        content.append([[part.first, part.last, part.weight] for part in self.ranges])
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def describe(self) -> DataFacts:

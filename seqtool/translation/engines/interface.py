@@ -24,7 +24,7 @@ LIMITS = {  # the lowest and highest value of a search option
     "no_repeat_ngram": (0, 1000),
 }
 
-Progress = Callable[[Sequence[int]], None]  # is told which of the sources are done, as they are
+OnDone = Callable[[Sequence[int]], None]  # is told which of the sources are done, as they are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ class Engine(Protocol):
         sources: Sequence[Sequence[int]],
         options: SearchOptions,
         prefixes: Sequence[Sequence[int]] | None = None,
-        progress: Progress | None = None,
+        on_done: OnDone | None = None,
     ) -> list[list[TokenHypothesis]]:
         """Return for each source (ids without the end symbol) its n best hypotheses, best first.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from seqtool.progress import Progress, ShowProgress, ignore
 from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.lines.reading import decode_line, name_lines
 from seqtool.translation.results import Translation
@@ -25,22 +26,6 @@ class Sink(Protocol):
 
     def write(self, index: int, lines: list[bytes], block: list[bytes]) -> None:
         """Take the translations of a block's lines, each with its line break."""
-        ...
-
-
-class Progress(Protocol):
-    """Who wants to know how far a translation is."""
-
-    def update(self, block: list[bytes], share: float) -> None:
-        """Take note that `share` of the present block is done."""
-        ...
-
-    def finish(self, block: list[bytes]) -> None:
-        """Take note that a block is done and written."""
-        ...
-
-    def skip(self, block: list[bytes]) -> None:
-        """Take note of a block that an earlier run has done."""
         ...
 
 
@@ -121,28 +106,61 @@ class LineTranslator:
             self._notify(f"{name_lines(doubtful)}: the translation is empty or looping, and no better one was found")
 
 
+class FirstTranslation:
+    """Passes translations on to the form they are printed in, and keeps the first that is neither blank nor long."""
+
+    def __init__(self, form: Form, longest: int) -> None:
+        """Keep none whose source or text has more characters than `longest`."""
+        self.form = form
+        self.longest = longest
+        self.found: Translation | None = None
+
+    def __call__(self, translation: Translation, number: int) -> str:
+        length = max(len(translation.source), len(translation.text))
+        if self.found is None and translation.text and translation.n_parts == 1 and length <= self.longest:
+            self.found = translation
+        return self.form(translation, number)
+
+
+class InputProgress:
+    """How far a translation has come in its input."""
+
+    def __init__(self, show: ShowProgress, total_bytes: int) -> None:
+        """Report with the share done if the size of the input is known (not 0)."""
+        self.n_lines = self._n_bytes = 0
+        self._show, self._total_bytes = show, total_bytes
+
+    def tell(self, block: list[bytes], share: float) -> None:
+        """Report that `share` of the present block is done."""
+        n_bytes = self._n_bytes + share * (sum(map(len, block)) + len(block))
+        done = n_bytes / self._total_bytes if self._total_bytes else None
+        self._show(Progress("translating", self.n_lines + round(share * len(block)), unit="lines", share=done))
+
+    def add(self, block: list[bytes]) -> None:
+        """Count a block as done."""
+        self.n_lines += len(block)
+        self._n_bytes += sum(map(len, block)) + len(block)
+
+
 def translate_blocks(
     worker: LineTranslator,
     blocks: Iterable[list[bytes]],
     sink: Sink,
     *,
     is_mine: Callable[[int], bool] | None = None,
-    progress: Progress | None = None,
+    show: ShowProgress = ignore,
+    total_bytes: int = 0,
 ) -> Summary:
-    """Translate blocks into a sink; those that it has already, and other processes', are passed over."""
-    first = 1
+    """Translate blocks into a sink; those that it has already, and other processes', are passed over.
+
+    total_bytes is the size of the input (0: unknown), for `show`.
+    """
+    progress = InputProgress(show, total_bytes)
     for index, lines in enumerate(blocks):
-        is_done = index < sink.n_done
-        if is_done or (is_mine is not None and not is_mine(index)):
+        if index < sink.n_done or (is_mine is not None and not is_mine(index)):
             sink.skip(index, lines)
         else:
-            if progress:
-                progress.update(lines, 0.0)
-            tell = partial(progress.update, lines) if progress else None
-            sink.write(index, lines, worker.translate(lines, first, tell))
-        if progress and is_done:
-            progress.skip(lines)
-        elif progress:
-            progress.finish(lines)
-        first += len(lines)
+            progress.tell(lines, 0.0)
+            sink.write(index, lines, worker.translate(lines, progress.n_lines + 1, partial(progress.tell, lines)))
+        progress.add(lines)
     return worker.summary

@@ -1,8 +1,8 @@
-"""Prints what `seqtool check` found, for a person at a terminal. Imported only when a report is ready."""
+"""The report of a checked corpus as tables and text for a person."""
 
-from rich.console import Console  # noqa: TID253
-from rich.table import Table  # noqa: TID253
-from rich.text import Text  # noqa: TID253
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from seqtool.corpus.checking.checker import FINDINGS, Finding, Report
 from seqtool.corpus.cleaning.rules import RULES
@@ -15,7 +15,7 @@ TITLES = {
     "identical": "identical sides",
     "too_long": "over the length limit",
     "ratio": "over the ratio limit",
-    "overlap": "also in --against",
+    "overlap": "also in a test set",
     "duplicate": "repeated pair",
     "extra_columns": "more than two columns",
     "damaged": "damaged by decoding",
@@ -28,9 +28,8 @@ JOINERS, SPACES = "\u200c\u200d", "\u00a0\u202f\u3000"  # not printable to Pytho
 SHOWN_LINES = 8  # line numbers of a finding
 
 
-def print_report(report: Report) -> None:
-    """Print the report to stdout, with the verdict; the reasons of a bad one are the error on stderr."""
-    console = Console(highlight=False)
+def write_report(report: Report, console: Console) -> None:
+    """Write the report to a console, with the verdict but not the problems behind a bad one."""
     console.print(_totals(report))
     _print_alignment(console, report)
     found = {name: finding for name, finding in report.findings.items() if finding.pairs}
@@ -52,8 +51,8 @@ def _totals(report: Report) -> Table:
         table.add_column(Text(name), justify="right", overflow="ellipsis", no_wrap=True)
     for title, key in (("lines", "lines"), ("words", "words"), ("characters", "chars")):
         table.add_row(title, *(f"{vars(side)[key]:,}" for side in (source, target)))
-    table.add_row("characters a line, median", *(f"{side.median_chars:,}" for side in (source, target)))
-    table.add_row("characters a line, most", *(f"{side.max_chars:,}" for side in (source, target)))
+    table.add_row("characters per line, median", *(f"{side.median_chars:,}" for side in (source, target)))
+    table.add_row("characters per line, most", *(f"{side.max_chars:,}" for side in (source, target)))
     table.add_row("script", *(_scripts(side.scripts) for side in (source, target)))
     return table
 
