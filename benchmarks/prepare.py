@@ -186,7 +186,7 @@ def measure_start(folder: Path) -> dict[str, object]:
     for name, epoch, part in (("epoch_start", 0, 0.0), ("seek_to_middle", 5, 0.5)):
         began = time.monotonic()
         corpus = PreparedCorpus.open(folder)
-        plan = BatchPlan(corpus.src_lengths, corpus.tgt_lengths, 4096, 1, corpus.parts).epoch(epoch)
+        plan = BatchPlan(corpus.src_lengths, corpus.tgt_lengths, 4096, 1, corpus.ranges).epoch(epoch)
         batch = make_batch(corpus, plan, (SPECIAL, SPECIAL), epoch, int(part * len(plan)))
         found[f"{name}_seconds"] = round(time.monotonic() - began, 2)
         print(f"  {name}: {found[f'{name}_seconds']} s for a batch of {len(batch)} of {len(corpus):,} pairs")

@@ -6,7 +6,7 @@ from pathlib import Path
 from seqtool.config import TokenizerConfig
 from seqtool.corpus.tokenizer.interface import Tokenizer, TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_tokenizer, train_tokenizer
-from seqtool.translation.engines.interface import Progress, SearchOptions, TokenHypothesis
+from seqtool.translation.engines.interface import OnDone, SearchOptions, TokenHypothesis
 
 TEXTS = ["A man walks in the park.", "Zwei Hunde spielen im Schnee!", "Who is she? She waves, and laughs."]
 
@@ -18,7 +18,6 @@ class ReversingEngine:
     compute_type = "float32"
     max_tokens = 0
     batch_tokens = 8192
-    batches_at_once = 1
 
     def __init__(self) -> None:
         self.calls: list[int] = []
@@ -31,7 +30,7 @@ class ReversingEngine:
         sources: Sequence[Sequence[int]],
         options: SearchOptions,
         prefixes: Sequence[Sequence[int]] | None = None,
-        progress: Progress | None = None,
+        on_done: OnDone | None = None,
     ) -> list[list[TokenHypothesis]]:
         self.calls.append(len(sources))
         starts = prefixes or [()] * len(sources)
@@ -41,8 +40,8 @@ class ReversingEngine:
             alignment = [max(0, len(source) - 1 - place) for place in range(len(ids))] if options.alignment else None
             one = TokenHypothesis(ids=ids, score=-1.0, log_prob=-2.0, alignment=alignment)
             found.append([one] * options.n_best)
-        if progress:
-            progress(range(len(sources)))
+        if on_done:
+            on_done(range(len(sources)))
         return found
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
@@ -67,7 +66,7 @@ class ListedEngine(ReversingEngine):
         sources: Sequence[Sequence[int]],
         options: SearchOptions,
         prefixes: Sequence[Sequence[int]] | None = None,
-        progress: Progress | None = None,
+        on_done: OnDone | None = None,
     ) -> list[list[TokenHypothesis]]:
         self.calls.append(len(sources))
         return [self.hypotheses[: options.n_best] for _ in sources]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from special_ids import BOS, BOTH, EOS, PAD
 
 from seqtool.config.sections import TokenizerConfig
-from seqtool.corpus.batches.batches import Batch, BatchPlan, Part, iterate_batches, make_batch
+from seqtool.corpus.batches.batches import Batch, BatchPlan, PairRange, iterate_batches, make_batch
 from seqtool.corpus.batches.bpe_dropout import BpeDropout, MergeTable
 from seqtool.corpus.batches.prefetch import Prefetched
 from seqtool.corpus.preparing.token_array import TokenArray
@@ -44,8 +44,10 @@ def make_corpus(lengths: list[tuple[int, int]]) -> Arrays:
     return Arrays(TokenArray.from_rows(sides[0]), TokenArray.from_rows(sides[1]))
 
 
-def make_plan(corpus: Arrays, batch_tokens: int = 60, seed: int = 1, parts: list[Part] | None = None) -> BatchPlan:
-    return BatchPlan(corpus.source.lengths, corpus.target.lengths, batch_tokens, seed, parts)
+def make_plan(
+    corpus: Arrays, batch_tokens: int = 60, seed: int = 1, ranges: list[PairRange] | None = None
+) -> BatchPlan:
+    return BatchPlan(corpus.source.lengths, corpus.target.lengths, batch_tokens, seed, ranges)
 
 
 def varied_corpus(n: int, seed: int = 0) -> Arrays:
@@ -178,7 +180,7 @@ def test_the_order_is_the_one_of_earlier_versions() -> None:
 @pytest.mark.parametrize("weight", [2.0, 3.0])
 def test_a_whole_weight_repeats_each_pair(weight: float) -> None:
     corpus = varied_corpus(40)
-    plan = make_plan(corpus, parts=[Part(0, 10), Part(10, 40, weight)])
+    plan = make_plan(corpus, ranges=[PairRange(0, 10), PairRange(10, 40, weight)])
     for epoch in range(3):
         counts = Counter(pair for batch in plan.epoch(epoch) for pair in batch.tolist())
         assert all(counts[pair] == (1 if pair < 10 else weight) for pair in range(40))
@@ -188,7 +190,7 @@ def test_a_whole_weight_repeats_each_pair(weight: float) -> None:
 @given(st.floats(0.05, 2.9), st.integers(0, 100))
 def test_a_fractional_weight_is_met_over_the_epochs(weight: float, seed: int) -> None:
     corpus = varied_corpus(200)
-    plan = make_plan(corpus, seed=seed, parts=[Part(0, 20), Part(20, 200, weight)])
+    plan = make_plan(corpus, seed=seed, ranges=[PairRange(0, 20), PairRange(20, 200, weight)])
     totals: Counter[int] = Counter()
     for epoch in range(8):
         counts = Counter(pair for batch in plan.epoch(epoch) for pair in batch.tolist())
@@ -200,7 +202,7 @@ def test_a_fractional_weight_is_met_over_the_epochs(weight: float, seed: int) ->
 
 def test_a_fractional_weight_takes_a_random_subset() -> None:
     corpus = varied_corpus(2000)
-    plan = make_plan(corpus, 500, parts=[Part(0, 2000, 0.3)])
+    plan = make_plan(corpus, 500, ranges=[PairRange(0, 2000, 0.3)])
     sizes = [sum(len(batch) for batch in plan.epoch(epoch)) for epoch in range(3)]
     assert all(500 < size < 700 for size in sizes)
 

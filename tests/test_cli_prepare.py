@@ -52,7 +52,7 @@ def test_a_validation_set_and_a_second_corpus_can_be_given(corpus: Path, tmp_pat
     assert "overlap 1" in done.stderr
     prepared = PreparedCorpus.open(tmp_path / "run" / "prepared")
     assert prepared.held_out == []
-    assert [(part.last - part.first, part.weight) for part in prepared.parts] == [(600 - 11 - 1, 1.0), (1, 2.5)]
+    assert [(part.last - part.first, part.weight) for part in prepared.ranges] == [(600 - 11 - 1, 1.0), (1, 2.5)]
 
 
 def test_a_tokenizer_of_one_s_own_can_be_given(corpus: Path, tmp_path: Path) -> None:

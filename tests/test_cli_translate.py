@@ -19,9 +19,9 @@ from command_line import SEQTOOL, run_command, run_seqtool, start_command
 from several_workers import run_workers
 from tiny_run import make_lines, make_run
 
-from seqtool.cli.translate import fingerprint
 from seqtool.run_directory import RunDir
 from seqtool.translation.export.ctranslate2 import export_ctranslate2
+from seqtool.translation.lines.output import fingerprint
 
 pytest.importorskip("ctranslate2")
 

@@ -90,12 +90,12 @@ def test_a_source_that_is_seen_in_full_cannot_be_predicted() -> None:
 
 def test_the_loss_on_the_source_is_that_of_its_next_tokens() -> None:
     from seqtool.config import TrainConfig
-    from seqtool.training.step import LossOf, Part
+    from seqtool.training.step import LossOf, MicroBatch
 
     model = make(prefix_attention=False, source_loss=0.5).train()
     src, tgt_in = torch.tensor([[5, 6, EOS], [7, EOS, PAD]]), torch.tensor([[BOS, 8], [BOS, 9]])
     targets = torch.tensor([8, EOS, 9, EOS])
-    loss, nll = LossOf(model, TrainConfig(label_smoothing=0.0))(Part(src, tgt_in, torch.arange(4), targets))
+    loss, nll = LossOf(model, TrainConfig(label_smoothing=0.0))(MicroBatch(src, tgt_in, torch.arange(4), targets))
     memory = model.encode(src)
     logits = model.project(model.decode_states(tgt_in, memory)).flatten(0, 1)
     of_source = model.project(memory.states)

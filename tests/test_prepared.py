@@ -14,16 +14,16 @@ from small_corpora import TOKENIZER, content_of, make_pairs, make_request, make_
 from special_ids import BOTH
 
 from seqtool.config.sections import CleanConfig, DataConfig
-from seqtool.corpus.batches.batches import BatchPlan, Part, iterate_batches
+from seqtool.corpus.batches.batches import BatchPlan, PairRange, iterate_batches
 from seqtool.corpus.preparing import worker_pool
 from seqtool.corpus.preparing.prepare import prepare_corpus
 from seqtool.corpus.preparing.prepared import PreparedCorpus
 from seqtool.corpus.preparing.run_corpus import prepare_run
-from seqtool.corpus.progress import Progress, Stopwatch
 from seqtool.corpus.reading.corpus import parse_corpus
 from seqtool.corpus.reading.parting import LineCountError
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.errors import SeqtoolError
+from seqtool.progress import Progress
 from seqtool.run_directory import RunDir
 
 
@@ -43,7 +43,7 @@ def test_every_clean_pair_is_there_in_order(tokenizers: TokenizerPair, tmp_path:
     assert prepared.n_read == len(prepared) == 200
     assert prepared.src_lengths.tolist() == [len(tokenizers.source.encode(src)) for src, _ in pairs]
     assert prepared.source.tokens.dtype == np.uint16
-    assert prepared.parts == [Part(0, 200, 1.0)]
+    assert prepared.ranges == [PairRange(0, 200, 1.0)]
     assert prepared.held_out == []
 
 
@@ -96,9 +96,9 @@ def test_several_corpora_keep_their_weights(tokenizers: TokenizerPair, tmp_path:
     one = write_tsv(tmp_path / "one.tsv", pairs[:20])
     two = replace(write_tsv(tmp_path / "two.tsv", [*pairs[10:20], *pairs[20:]]), weight=0.5)
     prepared = prepare_corpus(make_request(one, two), tokenizers, tmp_path / "prepared")
-    assert prepared.parts == [Part(0, 20, 1.0), Part(20, 60, 0.5)]
+    assert prepared.ranges == [PairRange(0, 20, 1.0), PairRange(20, 60, 0.5)]
     assert prepared.dropped == {"duplicate": 10}
-    plan = BatchPlan(prepared.src_lengths, prepared.tgt_lengths, 300, 1, prepared.parts)
+    plan = BatchPlan(prepared.src_lengths, prepared.tgt_lengths, 300, 1, prepared.ranges)
     batch = next(iterate_batches(prepared, plan, BOTH, prefetch=0))
     assert tokenizers.source.decode(batch.src[0]) == pairs[int(batch.pairs[0])][0]
 
@@ -160,7 +160,7 @@ def test_only_one_preparation_at_a_time(tokenizers: TokenizerPair, tmp_path: Pat
         with pytest.raises(SeqtoolError, match="being prepared here already"):
             prepare_corpus(request, tokenizers, tmp_path / "prepared")
 
-    assert len(prepare_corpus(request, tokenizers, tmp_path / "prepared", report=second)) == 50
+    assert len(prepare_corpus(request, tokenizers, tmp_path / "prepared", show=second)) == 50
 
 
 def test_a_file_that_changes_while_it_is_read_is_noticed(tokenizers: TokenizerPair, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tokenizers: TokenizerPa
         os.utime(tmp_path / "a.tsv", ns=(5, 5))
 
     with pytest.raises(SeqtoolError, match="was changed while it was read"):
-        prepare_corpus(request, tokenizers, tmp_path / "prepared", report=change)
+        prepare_corpus(request, tokenizers, tmp_path / "prepared", show=change)
     assert not (tmp_path / "prepared").exists()
 
 
@@ -213,11 +213,10 @@ def test_misaligned_files_are_an_error(tokenizers: TokenizerPair, tmp_path: Path
 def test_progress_reaches_the_end(tokenizers: TokenizerPair, tmp_path: Path) -> None:
     seen: list[Progress] = []
     prepare_corpus(
-        make_request(write_tsv(tmp_path / "a.tsv", make_pairs(50))), tokenizers, tmp_path / "p", report=seen.append
+        make_request(write_tsv(tmp_path / "a.tsv", make_pairs(50))), tokenizers, tmp_path / "p", show=seen.append
     )
     assert seen[-1] == Progress("preparing", 50, 50)
     assert seen[-1].fraction == 1.0
-    assert Stopwatch().seconds_left(seen[-1]) is None
 
 
 def test_it_works_from_a_script_without_a_main_guard_and_without_torch(tmp_path: Path) -> None:

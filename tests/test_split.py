@@ -185,7 +185,7 @@ def test_the_command_writes_what_train_and_eval_take(tmp_path: Path) -> None:
         "--against", "data/valid.en,data/valid.de", cwd=tmp_path,
     )  # fmt: skip
     assert checked.returncode == 0
-    assert "also in --against" not in checked.stdout
+    assert "also in a test set" not in checked.stdout
     assert run_text("split", "-o", "data", cwd=tmp_path).returncode == 1
     assert run_text("split", "a.en", "a.de", cwd=tmp_path).returncode == 1
     assert run_text("split", "a.en", "a.de", "-o", "x", "--documents", "maybe", cwd=tmp_path).returncode == 2

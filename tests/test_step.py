@@ -111,7 +111,7 @@ def test_a_batch_that_does_not_fit_the_memory_is_done_in_smaller_parts(monkeypat
     attempts: list[int] = []
     real = LossOf.forward
 
-    def forward(self: LossOf, part: module.Part) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self: LossOf, part: module.MicroBatch) -> tuple[torch.Tensor, torch.Tensor]:
         attempts.append(len(part.src))
         if len(part.src) > 4:
             raise torch.OutOfMemoryError("not enough room")
@@ -125,7 +125,7 @@ def test_a_batch_that_does_not_fit_the_memory_is_done_in_smaller_parts(monkeypat
 
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forward(self: LossOf, part: module.Part) -> None:
+    def forward(self: LossOf, part: module.MicroBatch) -> None:
         raise RuntimeError("shapes do not fit")
 
     monkeypatch.setattr(LossOf, "forward", forward)

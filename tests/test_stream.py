@@ -7,6 +7,7 @@ import pytest
 from fake_engine import ListedEngine, ReversingEngine, make_tokenizers
 
 from seqtool.errors import SeqtoolError
+from seqtool.progress import Progress
 from seqtool.translation.lines import output
 from seqtool.translation.lines.output import FileSink, StreamSink
 from seqtool.translation.lines.stream import LineTranslator, json_form, n_best_form, translate_blocks
@@ -30,14 +31,6 @@ def translate_all(translator: Translator, path: Path) -> bytes:
     translate_blocks(make_worker(translator), BLOCKS, sink)
     sink.finish()
     return path.read_bytes()
-
-
-def test_only_the_latest_lines_are_remembered(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqtool.translation.lines.stream.CACHED_LINES", 3)
-    worker = make_worker(translator)
-    for number in range(10):
-        worker.translate([b"she %d" % number, b"she %d" % (number + 1)], 1)
-    assert list(worker._cache) == [b"she 8", b"she 9", b"she 10"]
 
 
 def test_problems_are_named_by_line_number(translator: Translator) -> None:
@@ -70,33 +63,20 @@ def test_the_limit_that_is_named_is_the_one_that_holds(translator: Translator) -
     assert notes == ["line 1: longer than 21 tokens; translated in parts"]
 
 
-def test_blocks_of_an_earlier_run_are_told_apart(translator: Translator, tmp_path: Path) -> None:
-    class Told:
-        def __init__(self) -> None:
-            self.skipped: list[int] = []
-            self.done: list[int] = []
-
-        def skip(self, block: list[bytes]) -> None:
-            self.skipped.append(len(block))
-
-        def update(self, block: list[bytes], share: float) -> None:
-            assert 0 <= share <= 1
-
-        def finish(self, block: list[bytes]) -> None:
-            self.done.append(len(block))
-
+def test_progress_begins_behind_the_blocks_of_an_earlier_run(translator: Translator, tmp_path: Path) -> None:
     sink = FileSink(tmp_path / "out", "f")
     translate_blocks(make_worker(translator), BLOCKS[:1], sink)
     sink.close()
-    told = Told()
-    translate_blocks(make_worker(translator), BLOCKS, FileSink(tmp_path / "out", "f", resume=True), progress=told)
-    assert (told.skipped, told.done) == ([3], [2, 2])
+    seen: list[Progress] = []
+    sink = FileSink(tmp_path / "out", "f", resume=True)
+    translate_blocks(make_worker(translator), BLOCKS, sink, show=seen.append, total_bytes=100)
+    assert [(one.done, one.share) for one in (seen[0], seen[-1])] == [(3, 0.26), (7, 0.44)]  # 26 + 18 + 8 bytes
+    assert [one.done for one in seen] == sorted(one.done for one in seen)
 
 
 def test_a_line_of_an_earlier_block_is_not_translated_again(translator: Translator) -> None:
-    engine = translator.engine
-    assert isinstance(engine, ReversingEngine)
-    worker = make_worker(translator)
+    engine = ReversingEngine()
+    worker = make_worker(Translator(translator.tokenizers, engine, cache_bytes=10**6))
     first = worker.translate([b"she", b"Hunde"], 1)
     calls = len(engine.calls)
     assert worker.translate([b"Hunde", b"she"], 3) == first[::-1]

@@ -1,10 +1,11 @@
 """seqtool average: several checkpoints become one model."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from seqtool.cli.streams import notify
 
 
 def average(
@@ -24,4 +25,4 @@ def average(
     from seqtool.translation.average import average as work
 
     run = work(checkpoints, out)
-    print(f"averaged {len(checkpoints)} checkpoints into {run.weights}", file=sys.stderr)
+    notify(f"averaged {len(checkpoints)} checkpoints into {run.weights}")

@@ -1,8 +1,7 @@
 """`seqtool check`: parses, calls the checker, and hands its report to the printer."""
 
 import contextlib
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -51,24 +50,27 @@ def check(
     settings = resolve_config(ConfigRequest(file=config, overrides=tuple(set_ or ()))).config.clean
     from seqtool.corpus.checking.checker import check_corpus
     from seqtool.corpus.reading.corpus import parse_against, parse_corpus
+    from seqtool.progress import ProgressLine
 
-    with _open_dropped(dropped) as file, _show_progress() as progress:
+    with _open_dropped(dropped) as file, ProgressLine("terminal") as line:
         report = check_corpus(
             parse_corpus(corpus),
             settings,
             parse_against(against or ()),
             n_examples=examples,
             dropped=file,
-            progress=progress,
+            show=line,
         )
     if json:
         from seqtool.files import to_json
 
         print(to_json(report.to_dict()), end="")
     else:
-        from seqtool.cli.check_report import print_report
+        from rich.console import Console
 
-        print_report(report)
+        from seqtool.corpus.checking.report_text import write_report
+
+        write_report(report, Console(highlight=False))
     if report.problems:
         raise SeqtoolError(" ".join(report.problems))
 
@@ -87,15 +89,3 @@ def _open_dropped(path: Path | None) -> Iterator[BinaryIO | None]:
             yield file
     except OSError as error:
         raise SeqtoolError(f"{path}: cannot be written ({error.strerror}); give --dropped another path") from None
-
-
-@contextlib.contextmanager
-def _show_progress() -> Iterator[Callable[[int], None]]:
-    """Show the number of pairs checked so far on a terminal, and nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda pairs: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("Checking ...") as status:
-        yield lambda pairs: status.update(f"Checked {pairs:,} pairs ...")

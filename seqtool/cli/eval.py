@@ -1,7 +1,6 @@
 """seqtool eval: score a model or a translation, compare systems, and look for what went wrong."""
 
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -225,11 +224,10 @@ def translate_with(
 ) -> "SystemOutput":
     """Translate with a model or an ensemble, telling on stderr how far it is."""
     from seqtool.evaluation.scores.systems import translate_set
+    from seqtool.progress import ProgressLine
 
-    def show(share: float) -> None:
-        print(f"\rtranslating: {share:4.0%}", end="\n" if share >= 1 else "", file=sys.stderr, flush=True)
-
-    return translate_set(models, texts, settings, search, show if sys.stderr.isatty() else None, notify)
+    with ProgressLine("terminal") as line:
+        return translate_set(models, texts, settings, search, line, notify)
 
 
 def write_output(path: Path, system: "SystemOutput") -> OSError | None:

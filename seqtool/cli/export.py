@@ -1,11 +1,11 @@
 """seqtool export: a model in the form of another program."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqtool.cli.streams import notify
 from seqtool.errors import OptionError, suggest
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def export(
     if out is None:
         if to != "ctranslate2":
             raise OptionError(f"where should the export to {to} go? Name a place with -o")
-        print_line(to_ctranslate2(run, quantization or "int8"))
+        notify(to_ctranslate2(run, quantization or "int8"))
         return
     from seqtool.translation.export.languages import choose_languages
 
@@ -66,13 +66,13 @@ def export(
         from seqtool.translation.export.model_card import write_card
 
         usage = "It is a model for `ctranslate2.Translator`. The tokenizer is that of the model it was made from."
-        print_line(to_ctranslate2(run, quantization or "int8", out, write_card(run, chosen, to, usage)))
+        notify(to_ctranslate2(run, quantization or "int8", out, write_card(run, chosen, to, usage)))
         return
     if to == "argos":
         from seqtool.translation.export.argos import export_argos
 
         package = export_argos(run, out, chosen, quantization or "int8")
-        print_line(
+        notify(
             f"{package.file}: {package.quantization}, {package.n_bytes / 1e6:.1f} MB; log-probabilities differ from "
             f"the model's by {package.difference:.1e} per token"
         )
@@ -80,12 +80,12 @@ def export(
     from seqtool.translation.export.huggingface import TOLERANCE, export_huggingface
 
     report = export_huggingface(run, out, chosen)
-    print_line(
+    notify(
         f"{report.folder}: {report.architecture}; log-probabilities in transformers differ from the model's by "
         f"{report.difference:.1e} at most ({TOLERANCE:g} is accepted)"
     )
     for note in report.notes:
-        print_line(f"note: {note}")
+        notify(f"note: {note}")
 
 
 def to_ctranslate2(run: "RunDir", quantization: str, out: Path | None = None, card: str = "") -> str:
@@ -97,8 +97,3 @@ def to_ctranslate2(run: "RunDir", quantization: str, out: Path | None = None, ca
         f"{report.folder}: {report.quantization}, {report.n_bytes / 1e6:.1f} MB; log-probabilities differ "
         f"from the model's by {report.difference:.1e} per token"
     )
-
-
-def print_line(text: str) -> None:
-    """Tell what was done."""
-    print(f"seqtool: {text}", file=sys.stderr)

@@ -1,10 +1,11 @@
 """seqtool import: a model made elsewhere becomes a run directory."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from seqtool.cli.streams import notify
 
 
 def import_(
@@ -24,6 +25,6 @@ def import_(
 
     report = import_huggingface(path, out)
     for note in report.notes:
-        print(f"seqtool: warning: {note}", file=sys.stderr)
-    print(f"seqtool: {report.run.path}: {report.description}, {report.parameters:,} parameters", file=sys.stderr)
-    print(f"seqtool: translate with: seqtool translate -m {report.run.path} < input.txt", file=sys.stderr)
+        notify(f"warning: {note}")
+    notify(f"{report.run.path}: {report.description}, {report.parameters:,} parameters")
+    notify(f"translate with: seqtool translate -m {report.run.path} < input.txt")

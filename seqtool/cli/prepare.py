@@ -1,9 +1,7 @@
 """`seqtool prepare`: cleans and tokenizes a corpus and writes it as memory-mapped arrays, by itself."""
 
-import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,14 +14,9 @@ from seqtool.cli.options import (
     SetOption,
     ValidOption,
 )
+from seqtool.cli.streams import notify
 from seqtool.config import ConfigRequest, resolve_config
-from seqtool.durations import format_seconds
 from seqtool.errors import OptionError
-
-if TYPE_CHECKING:
-    from seqtool.corpus.progress import Progress
-
-_SECONDS_BETWEEN_LINES = 10.0  # of progress, where it does not go to a terminal
 
 
 def prepare(
@@ -70,6 +63,7 @@ def prepare(
     from seqtool.corpus.preparing.prepared import PrepareRequest
     from seqtool.corpus.preparing.run_corpus import prepare_run
     from seqtool.corpus.reading.corpus import parse_against, parse_corpus, parse_corpus_option
+    from seqtool.progress import ProgressLine
     from seqtool.run_directory import RunDir
     from seqtool.training.resolution import resolve_preparation
 
@@ -77,58 +71,15 @@ def prepare(
     held_apart = parse_corpus(valid) if valid else None, tuple(parse_against(against or ()))
     run = RunDir(out)
     settings = resolve_preparation(asked, run, corpora, tokenizer)
-    display = ProgressLine()
-    try:
+    with ProgressLine() as line:
         _, notes = prepare_run(
             run,
             PrepareRequest.of(settings.config, corpora, *held_apart),
             settings.config.tokenizer,
             tokenizers=settings.tokenizers,
             pairs=settings.pairs,
-            report=display.report,
+            show=line,
             dropped=dropped,
         )
-    finally:
-        display.end()
     for note in notes:
-        print(f"seqtool: {note}", file=sys.stderr)
-
-
-class ProgressLine:
-    """Shows progress on stderr: in place on a terminal, elsewhere as a line now and then."""
-
-    def __init__(self) -> None:
-        from seqtool.corpus.progress import Stopwatch
-
-        self._stopwatch = Stopwatch()
-        self._in_place = sys.stderr.isatty()
-        self._pause = 0.2 if self._in_place else _SECONDS_BETWEEN_LINES
-        self._shown = time.monotonic() if not self._in_place else 0.0
-        self._width = 0
-
-    def report(self, progress: "Progress") -> None:
-        """Show how far it is, unless that was just done."""
-        left = self._stopwatch.seconds_left(progress)
-        if time.monotonic() - self._shown < self._pause:
-            return
-        self._shown = time.monotonic()
-        text = progress.stage
-        if progress.done:
-            text += f": {progress.done:,} pairs"
-        if progress.fraction is not None:
-            text += f", {progress.fraction:.0%}"
-        if left is not None:
-            text += f", {format_seconds(left)} left"
-        self._show(text)
-
-    def end(self) -> None:
-        """Clear the line."""
-        if self._in_place and self._width:
-            self._show("")
-
-    def _show(self, text: str) -> None:
-        if self._in_place:
-            print("\r" + text.ljust(self._width) + ("" if text else "\r"), end="", file=sys.stderr, flush=True)
-            self._width = len(text)
-        else:
-            print(f"seqtool: {text}", file=sys.stderr, flush=True)
+        notify(note)

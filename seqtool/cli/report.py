@@ -1,10 +1,11 @@
 """seqtool report: write report.html for a run."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from seqtool.cli.streams import notify
 
 
 def report(
@@ -22,5 +23,5 @@ def report(
 
     folder = RunDir(run)
     for note in write_report(folder, attention):
-        print(f"seqtool: {note}", file=sys.stderr)
+        notify(f"{note}")
     print(folder.report)

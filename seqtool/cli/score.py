@@ -1,11 +1,8 @@
 """seqtool score: the log-probability of given translations, one per line."""
 
-import itertools
 import json
-import math
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -19,14 +16,7 @@ from seqtool.cli.options import (
     ThreadsOption,
 )
 from seqtool.cli.streams import notify, quiet_if_closed
-from seqtool.corpus.text import clean_text
-from seqtool.errors import OptionError, SeqtoolError
-
-if TYPE_CHECKING:
-    from seqtool.corpus.reading.corpus import Corpus
-    from seqtool.translation.translator import Translator
-
-BLOCK = 4096  # pairs scored at once; batches are made of those of like length
+from seqtool.errors import OptionError
 
 
 def score(
@@ -68,48 +58,10 @@ def score(
     corpus = parse_corpus([source] if target is None else [source, target])
     require_files([corpus])
     count_pairs(corpus)  # files that do not match are refused before a model is loaded
+    from seqtool.translation.scoring import score_corpus
     from seqtool.translation.translator import Translator
 
-    translator = Translator.with_engine(model, settings, notify)
-    first = 1
+    translator = Translator.with_engine(model, settings, notify=notify)
     with quiet_if_closed():
-        for pairs in read_numbered(corpus):
-            for line in score_pairs(translator, pairs, first, normalize, json_):
-                print(line)
-            first += len(pairs)
-
-
-def read_numbered(corpus: "Corpus") -> Iterator[list[tuple[str, str]]]:
-    """Yield blocks of pairs; invalid UTF-8 is read as the replacement character, and told by its line."""
-    from seqtool.corpus.reading.blocks import read_pairs
-    from seqtool.translation.lines.reading import decode_line, name_lines
-
-    pairs = read_pairs(corpus)
-    while block := list(itertools.islice(pairs, BLOCK)):
-        missing = [pair.number for pair in block if pair.tgt is None]
-        if missing:
-            raise SeqtoolError(f"{corpus}: {name_lines(missing)}: no target to score; each pair needs both sides")
-        decoded = [[decode_line(pair.src) for pair in block], [decode_line(pair.tgt or b"") for pair in block]]
-        for path, side in zip(corpus.paths * 2, decoded, strict=False):
-            if invalid := [pair.number for pair, (_, is_valid) in zip(block, side, strict=True) if not is_valid]:
-                notify(f"{path}: {name_lines(invalid)}: not valid UTF-8; the bad bytes were read as U+FFFD")
-        yield [(src, tgt) for (src, _), (tgt, _) in zip(*decoded, strict=True)]
-
-
-def score_pairs(
-    translator: "Translator", pairs: list[tuple[str, str]], first_line: int, normalize: bool, json_: bool
-) -> Iterator[str]:
-    """Yield what is printed for each pair."""
-    scores = translator.score([src for src, _ in pairs], [tgt for _, tgt in pairs], first_line)
-    for (_, target), token_scores in zip(pairs, scores, strict=True):
-        log_prob = math.fsum(token_scores)
-        mean = log_prob / len(token_scores)
-        if not json_:
-            yield f"{mean if normalize else log_prob:.6f}"
-            continue
-        tokenizer = translator.tokenizers.target
-        tokens = tokenizer.pieces(tokenizer.encode(clean_text(target)))
-        answer: dict[str, Any] = {"log_prob": log_prob, "tokens": tokens, "token_scores": token_scores}
-        if normalize:
-            answer["log_prob_per_token"] = mean
-        yield json.dumps(answer, ensure_ascii=False)
+        for pair in score_corpus(translator, corpus, notify):
+            print(json.dumps(pair.to_dict(normalize), ensure_ascii=False) if json_ else f"{pair.score(normalize):.6f}")

@@ -9,7 +9,7 @@ import typer
 from seqtool.cli.options import ConfigOption, CorpusArgument, SetOption
 from seqtool.cli.streams import notify
 from seqtool.config import ConfigRequest, resolve_config
-from seqtool.errors import SeqtoolError
+from seqtool.errors import OptionError
 
 
 class Documents(StrEnum):
@@ -43,9 +43,9 @@ def split(
     """
     clean = resolve_config(ConfigRequest(file=config, overrides=tuple(set_ or ()))).config.clean
     if not corpus:
-        raise SeqtoolError("which corpus? Give one file with pairs, or two aligned files, source then target")
+        raise OptionError("which corpus? Give one file with pairs, or two aligned files, source then target")
     if out is None:
-        raise SeqtoolError("where should the sets go? Name a folder with -o DIR")
+        raise OptionError("where should the sets go? Name a folder with -o DIR")
     from seqtool.corpus.reading.corpus import parse_corpus
     from seqtool.corpus.splitting.split import split_corpus
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seqtool.cli.options import ConfigOption, SetOption
+from seqtool.cli.streams import notify
 from seqtool.config import ConfigRequest, resolve_config
 from seqtool.errors import SeqtoolError
 
@@ -64,8 +65,8 @@ def train(
         raise SeqtoolError(f"{out}: is a folder; give the name of a file with -o, such as {out / 'tokenizer.model'}")
     make_folder(out.parent)
     for note in train_tokenizer((line.decode("utf-8", "replace") for line in lines), settings, out, seed):
-        _tell(note)
-    _tell(f"wrote {out} with {load_tokenizer(out).vocab_size:,} tokens")
+        notify(note)
+    notify(f"wrote {out} with {load_tokenizer(out).vocab_size:,} tokens")
 
 
 @tokenizer.command()
@@ -80,7 +81,7 @@ def encode(model: TokenizerOption, ids: IdsOption = False, target: TargetOption 
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError:
-            _tell(f"line {number}: not valid UTF-8; what is not is replaced by U+FFFD")
+            notify(f"line {number}: not valid UTF-8; what is not is replaced by U+FFFD")
             text = line.decode("utf-8", "replace")
         found = used.encode(text)
         return " ".join(map(str, found) if ids else used.pieces(found))
@@ -134,7 +135,3 @@ def _convert_lines(convert: Callable[[int, bytes], str]) -> None:
     for number, line in enumerate(_input_lines(), 1):
         sys.stdout.buffer.write(convert(number, line).encode("utf-8", "replace") + b"\n")
         sys.stdout.buffer.flush()
-
-
-def _tell(message: str) -> None:
-    print(f"seqtool: {message}", file=sys.stderr)

@@ -3,10 +3,9 @@
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from seqtool.cli import translate_options as opt
 from seqtool.cli.options import (
@@ -23,11 +22,14 @@ from seqtool.cli.options import (
 from seqtool.cli.streams import notify, quiet_if_closed
 from seqtool.errors import OptionError, SeqtoolError
 from seqtool.process import rank
+from seqtool.progress import ProgressLine
 
 if TYPE_CHECKING:
-    from seqtool.cli.bar import ProgressBar
-    from seqtool.translation.engines.interface import Engine
-    from seqtool.translation.lines.stream import LineTranslator, Summary
+    from seqtool.translation.lines.stream import LineTranslator
+    from seqtool.translation.results import Translation
+
+LONGEST_DRAWN = 1000  # characters of a line whose attention is drawn
+CACHE_BYTES = 32 << 20  # of translations that are remembered, for lines that come again
 
 
 def translate(
@@ -90,7 +92,6 @@ def translate(
         "alignment": json_,
         "token_scores": token_scores,
     }
-    from seqtool.cli.attention import FirstTranslation, check_picture, draw_attention
     from seqtool.translation.engines.settings import EngineSettings
 
     settings = EngineSettings(
@@ -101,24 +102,84 @@ def translate(
         compute_type=compute_type,
         compile=compile_,
     )
+    check_options(input, output, resume, show_attention)
     if token_scores and not json_:
         raise OptionError("--token-scores are part of the objects that --json prints; add --json")
-    check_files(input, output, resume)
-    check_picture(show_attention, resume)
-    from seqtool.translation.lines.stream import LineTranslator, json_form, n_best_form, plain_form
+    check_files(input, output, show_attention)
+    from seqtool.translation.lines.output import fingerprint
+    from seqtool.translation.lines.stream import FirstTranslation, LineTranslator, json_form, n_best_form, plain_form
     from seqtool.translation.translator import Translator
 
-    translator = Translator.with_engine(model, settings, notify)
+    line = ProgressLine(where_to_show(input, output))
+
+    def tell(message: str) -> None:
+        line.clear()
+        notify(message)
+
+    translator = Translator.with_engine(model, settings, cache_bytes=CACHE_BYTES, notify=tell)
     options = translator.make_options(**search)  # a bad value fails here, before any input is read
     used = translator.engine_for(options)
-    bar = make_bar(input, output)
     form = json_form(n_best) if json_ else n_best_form if n_best > 1 else plain_form
-    first = FirstTranslation(form)
-    worker = LineTranslator(translator, options, first if show_attention else form, prefix, note_beside(bar))
+    first = FirstTranslation(form, LONGEST_DRAWN)
+    worker = LineTranslator(translator, options, first if show_attention else form, prefix, tell)
     identity = fingerprint(model, used, [options, prefix, json_]) if output else ""
-    run(worker, input, output, resume, identity, bar)
-    if show_attention:
-        draw_attention(model[0], first, show_attention)
+    with line:
+        run(worker, input, output, resume, identity, line)
+    if worker.summary.n_replaced:
+        notify(f"{worker.summary.n_replaced:,} empty or looping translations were replaced by the next best")
+    if show_attention and rank() == 0:  # of several processes the first has the first line
+        draw_attention(model[0], first.found, show_attention)
+
+
+def check_options(input: Path | None, output: Path | None, resume: bool, picture: Path | None) -> None:
+    """Refuse options that do not go together."""
+    from seqtool.files import is_stream
+    from seqtool.translation.lines.sharding import Shard
+
+    if resume and (output is None or is_stream(output)):
+        raise OptionError("--resume continues a file; name it with -o FILE")
+    if Shard.current() and any(path is None or is_stream(path) for path in (input, output)):
+        raise OptionError("several processes cannot share stdin, stdout or a pipe; give -i FILE and -o FILE")
+    if picture is not None and resume:
+        raise OptionError("--show-attention draws the first line, which --resume may not see; leave out one of them")
+    if picture is not None and str(picture) != "-" and picture.suffix.lower() != ".svg":
+        raise OptionError(f"{picture}: attention is drawn as SVG; give --show-attention a name that ends in .svg, or -")
+
+
+def check_files(input: Path | None, output: Path | None, picture: Path | None) -> None:
+    """Refuse what cannot be read or written, before a model is loaded."""
+    if output is not None and output.is_dir():
+        raise SeqtoolError(f"{output}: is a folder; give -o the name of a file")
+    if input is not None and not input.exists():
+        raise SeqtoolError(f"{input}: no such file; check the path given to -i")
+    if input is None and sys.stdin is None:
+        raise SeqtoolError("stdin is closed; give -i FILE")
+    if output is None and sys.stdout is None:
+        raise SeqtoolError("stdout is closed; give -o FILE")
+    if input is not None and input.is_dir():
+        raise SeqtoolError(f"{input}: is a folder; give -i the name of a file")
+    if input is None and stat.S_ISDIR(os.fstat(sys.stdin.fileno()).st_mode):
+        raise SeqtoolError("stdin is a folder; give -i FILE")
+    if picture is None or str(picture) == "-":
+        return
+    if picture.is_dir() or not picture.parent.is_dir() or not os.access(picture.parent, os.W_OK):
+        raise SeqtoolError(
+            f"{picture}: cannot be written; give --show-attention a file in a folder that exists, to write to"
+        )
+
+
+def where_to_show(input: Path | None, output: Path | None) -> Literal["terminal", "nowhere"]:
+    """Return where to show progress: on a terminal that shows neither the input nor the translations."""
+    status = input.stat() if input is not None else os.fstat(sys.stdin.fileno())
+    is_busy = output is None and sys.stdout.isatty()
+    return "nowhere" if is_busy or rank() != 0 or not stat.S_ISREG(status.st_mode) else "terminal"
+
+
+def input_size(input: Path | None) -> int:
+    """Return the bytes of the input; 0 where they are not known, or those of a compressed file."""
+    status = input.stat() if input is not None else os.fstat(sys.stdin.fileno())
+    is_compressed = input is not None and input.suffix in (".gz", ".xz", ".zst")
+    return 0 if is_compressed or not stat.S_ISREG(status.st_mode) else status.st_size
 
 
 def run(
@@ -127,34 +188,26 @@ def run(
     output: Path | None,
     resume: bool,
     identity: str,
-    bar: "ProgressBar | None",
+    line: ProgressLine,
 ) -> None:
-    """Send the input through the translator, to where it is wanted, and say what was odd about it."""
+    """Send the input through the translator, to where it is wanted."""
     from seqtool.files import is_stream
-    from seqtool.process import is_restarted
-    from seqtool.translation.lines.output import FileSink, StreamSink
-    from seqtool.translation.lines.sharding import Shard, ShardedFile, refuse_other_parts
+    from seqtool.translation.lines.output import StreamSink
+    from seqtool.translation.lines.reading import input_blocks
+    from seqtool.translation.lines.sharding import translate_to_file
     from seqtool.translation.lines.stream import translate_blocks
 
-    shard = Shard.current()
-    try:
-        if output is None or is_stream(output):
-            with quiet_if_closed(), open_stream(output) as stream:
-                translate_blocks(worker, read_input(input, live=True), StreamSink(stream), progress=bar)
-        elif shard is None:
-            refuse_other_parts(output, 1)
-            sink = FileSink(output, identity, resume or is_restarted())
-            translate_blocks(worker, read_input(input, live=False), sink, progress=bar)
-            sink.finish()
-        else:
-            file = ShardedFile(output, shard, identity, resume or is_restarted())
-            blocks = read_input(input, live=False)
-            translate_blocks(worker, blocks, file.sink, is_mine=shard.is_mine, progress=bar)
-            file.finish()
-    finally:
-        if bar:
-            bar.clear()
-    report(worker.summary)
+    source = sys.stdin.fileno() if input is None else input
+    live = output is None or is_stream(output)
+    blocks = input_blocks(source, live, notify)
+    shown: dict[str, Any] = {"show": line, "total_bytes": input_size(input)}
+    if output is not None and not live:
+        translate_to_file(worker, blocks, output, identity, resume, **shown)
+        return
+    if input is None and sys.stdin.isatty() and sys.stderr.isatty():
+        notify("type lines to translate; Ctrl-D ends")
+    with quiet_if_closed(), open_stream(output) as stream:
+        translate_blocks(worker, blocks, StreamSink(stream), **shown)
 
 
 def open_stream(output: Path | None) -> AbstractContextManager[BinaryIO]:
@@ -164,102 +217,29 @@ def open_stream(output: Path | None) -> AbstractContextManager[BinaryIO]:
     try:
         return open(output, "wb", buffering=0)
     except OSError as error:
-        raise SeqtoolError(f"{output}: cannot be written ({error.strerror}); give another --output") from None
+        raise SeqtoolError(f"{output}: cannot be written ({error.strerror}); give another -o") from None
 
 
-def check_files(input: Path | None, output: Path | None, resume: bool) -> None:
-    """Refuse what cannot work, before a model is loaded."""
-    from seqtool.files import is_stream
-    from seqtool.translation.lines.sharding import Shard
+def draw_attention(model: Path, translation: "Translation | None", out: Path) -> None:
+    """Write the map of a translation as SVG, or print it as text on stderr if `out` is "-"."""
+    if translation is None:
+        raise SeqtoolError(
+            "--show-attention: there is no line to draw; "
+            f"give a line that is neither blank nor longer than {LONGEST_DRAWN:,} characters"
+        )
+    from seqtool.evaluation.report.attention_map import attention_svg, attention_text
+    from seqtool.evaluation.report.attention_reading import AttentionReader
+    from seqtool.files import write_whole
 
-    if resume and (output is None or is_stream(output)):
-        raise OptionError("--resume continues a file; name it with --output FILE")
-    if output is not None and output.is_dir():
-        raise SeqtoolError(f"{output}: is a folder; give --output the name of a file")
-    if input is not None and not input.exists():
-        raise SeqtoolError(f"{input}: no such file; check the path given to -i")
-    if input is None and sys.stdin is None:
-        raise SeqtoolError("stdin is closed; give -i FILE")
-    if output is None and sys.stdout is None:
-        raise SeqtoolError("stdout is closed; give --output FILE")
-    if input is not None and input.is_dir():
-        raise SeqtoolError(f"{input}: is a folder; give -i the name of a file")
-    if input is None and stat.S_ISDIR(os.fstat(sys.stdin.fileno()).st_mode):
-        raise SeqtoolError("stdin is a folder; give -i FILE")
-    if Shard.current() and any(path is None or is_stream(path) for path in (input, output)):
-        raise OptionError("several processes cannot share stdin, stdout or a pipe; give -i FILE and --output FILE")
-
-
-def read_input(input: Path | None, live: bool) -> Iterator[list[bytes]]:
-    """Yield the blocks of a file or of stdin; a terminal or pipe is read as it comes where `live`."""
-    from seqtool.corpus.reading.opening import read_chunks, readable
-    from seqtool.files import is_stream
-    from seqtool.translation.lines.reading import file_blocks, live_blocks, read_pieces
-
-    if input is not None and not (live and is_stream(input)):
-        yield from file_blocks(read_chunks(input))
+    found = AttentionReader(model).read(translation.source, translation.text)
+    drawn = found.src_tokens, found.tgt_tokens, found.average()
+    if str(out) == "-":
+        print(attention_text(*drawn), file=sys.stderr)
         return
-    with readable(input or Path("stdin")):
-        handle = sys.stdin.fileno() if input is None else os.open(input, os.O_RDONLY)
-        is_file = not live or stat.S_ISREG(os.fstat(handle).st_mode)
-        if not is_file and os.isatty(handle) and sys.stderr.isatty():
-            notify("type lines to translate; Ctrl-D ends")
-        yield from note_compressed(file_blocks(read_pieces(handle)) if is_file else live_blocks(handle))
-
-
-def note_compressed(blocks: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
-    """Pass blocks of lines on, and say so where they are those of a compressed file."""
-    from seqtool.corpus.reading.opening import MAGIC
-
-    for number, block in enumerate(blocks):
-        if number == 0 and block[0].startswith(tuple(MAGIC)):
-            notify(
-                "the input seems to be compressed, and a pipe is read as it is; "
-                "give -i the file itself, or decompress it on the way in"
-            )
-        yield block
-
-
-def make_bar(input: Path | None, output: Path | None) -> "ProgressBar | None":
-    """Return a progress bar for a file where someone can see it; what a compressed one comes to is not known."""
-    if not sys.stderr.isatty() or rank() != 0:
-        return None
-    if output is None and sys.stdout.isatty():
-        return None  # the translations are what is seen there
-    status = input.stat() if input is not None else os.fstat(sys.stdin.fileno())
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    from seqtool.cli.bar import ProgressBar
-
-    is_compressed = input is not None and input.suffix in (".gz", ".xz", ".zst")
-    return ProgressBar(0 if is_compressed else status.st_size)
-
-
-def note_beside(bar: "ProgressBar | None") -> Callable[[str], None]:
-    """Return how to tell the user something while a bar may be on the screen."""
-
-    def tell(message: str) -> None:
-        if bar:
-            bar.clear()
-        notify(message)
-
-    return tell
-
-
-def fingerprint(models: list[Path], engine: "Engine", identity: list[Any]) -> str:
-    """Return a text that changes when a translation would: by its model, its arithmetic, its options or its form."""
-    import hashlib
-
-    from seqtool.run_directory import RunDir
-    from seqtool.translation.export.record import read_record
-
-    runs = [RunDir(path) for path in models]
-    exported = read_record(runs[0].ctranslate2) if engine.name == "ctranslate2" else None
-    parts = [[run.checksums() for run in runs], engine.name, engine.compute_type, exported, *identity]
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
-
-
-def report(summary: "Summary") -> None:
-    """Say on stderr what became of hypotheses that no one would want."""
-    if summary.n_replaced:
-        notify(f"{summary.n_replaced:,} empty or looping translations were replaced by the next best")
+    try:
+        write_whole(out, attention_svg(*drawn))
+    except OSError as error:
+        raise SeqtoolError(
+            f"{out}: cannot be written ({error.strerror}); the translation is complete, only the picture is missing"
+        ) from None
+    notify(f"the attention of the first line is drawn in {out}")

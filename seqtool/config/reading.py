@@ -54,7 +54,7 @@ def read_toml(path: Path, *, stream: bool = False) -> Layer:
             raise SeqtoolError(f"{path}: not a configuration: it has a key of many parts; write section.key")
         return Layer(str(path), tomllib.loads(text))
     except FileNotFoundError:
-        raise SeqtoolError(f"{path}: no such configuration file; check the path given to --config") from None
+        raise SeqtoolError(f"{path}: no such configuration file; check the path") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SeqtoolError(f"{path}: cannot be read as a configuration file ({error})") from None
     except (ValueError, RecursionError) as error:  # a number of too many digits, or too many brackets

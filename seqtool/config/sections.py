@@ -64,7 +64,9 @@ class CleanConfig:
 class DataConfig:
     """How the corpus is split and limited."""
 
-    held_out: int = setting(1000, "validation pairs to hold out where no --valid is given; at most a tenth", low=1)
+    held_out: int = setting(
+        1000, "validation pairs to hold out where no validation set is given; at most a tenth", low=1
+    )
     max_tokens: int = setting(256, "drop training pairs with more tokens on a side", low=8, high=1000000)
     workers: int = setting(
         0, "processes that prepare the corpus (0: one for each core, one for a small corpus)", low=0, high=1024

@@ -6,16 +6,15 @@ from seqtool.config import Config
 from seqtool.corpus.batches.bpe_dropout import BpeDropout
 from seqtool.corpus.preparing.prepared import PreparedCorpus, PrepareRequest
 from seqtool.corpus.preparing.run_corpus import prepare_run
-from seqtool.corpus.progress import Progress as CorpusProgress
-from seqtool.corpus.progress import Stopwatch
 from seqtool.corpus.reading.blocks import read_texts
 from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
 from seqtool.manifest import DataFacts
+from seqtool.progress import ProgressLine
 from seqtool.run_directory import RunDir
-from seqtool.training.progress import Progress
+from seqtool.training.display import TrainingDisplay
 from seqtool.training.request import TrainRequest
 from seqtool.training.resolution import RunSettings
 
@@ -34,18 +33,19 @@ class TrainingData:
         return replace(self.corpus.describe(), validation_pairs=len(self.valid))
 
 
-def prepare_data(request: TrainRequest, run: RunDir, settings: RunSettings, progress: Progress) -> None:
+def prepare_data(request: TrainRequest, run: RunDir, settings: RunSettings, display: TrainingDisplay) -> None:
     """Make tokenizer and prepared corpus unless they are there unchanged."""
-    _, notes = prepare_run(
-        run,
-        PrepareRequest.of(settings.config, request.corpora, request.valid, request.against),
-        settings.config.tokenizer,
-        tokenizers=settings.tokenizers,
-        pairs=settings.pairs,
-        report=CorpusDisplay(progress),
-    )
+    with ProgressLine() as line:
+        _, notes = prepare_run(
+            run,
+            PrepareRequest.of(settings.config, request.corpora, request.valid, request.against),
+            settings.config.tokenizer,
+            tokenizers=settings.tokenizers,
+            pairs=settings.pairs,
+            show=line,
+        )
     for note in notes:
-        progress.say(note)
+        display.say(note)
 
 
 def open_data(request: TrainRequest, run: RunDir, config: Config) -> TrainingData:
@@ -65,22 +65,3 @@ def read_valid(corpus: Corpus) -> list[tuple[str, str]]:
     if not pairs:
         raise SeqtoolError(f"{corpus}: the validation set is empty; give another `valid`, or none to hold some out")
     return pairs
-
-
-class CorpusDisplay:
-    """Shows the stages of preparation, and within a long one how far it is and how long it will take."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._watch = Stopwatch()
-        self._stage = ""
-        self._told = 0.0
-
-    def __call__(self, state: CorpusProgress) -> None:
-        left = self._watch.seconds_left(state)
-        if state.stage != self._stage:
-            self._stage, self._told = state.stage, 0.0
-            self._progress.say(f"{state.stage} …")
-        elif left is not None and state.fraction is not None and state.fraction - self._told >= 0.1:
-            self._told = state.fraction
-            self._progress.say(f"{state.stage}: {100 * state.fraction:.0f} %, {left:.0f} s left")

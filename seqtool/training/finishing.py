@@ -15,8 +15,8 @@ from seqtool.model.loading import save_weights
 from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import Checkpoint, read_checkpoint
 from seqtool.training.data import TrainingData
+from seqtool.training.display import TrainingDisplay
 from seqtool.training.optimizer import weights_by_name
-from seqtool.training.progress import Progress
 from seqtool.training.trainer import Trainer
 from seqtool.training.validation import Validation, Validator
 from seqtool.translation.average import mean_tensor
@@ -54,25 +54,25 @@ def gather_candidates(trainer: Trainer) -> list[Candidate]:
     if trainer.updater.ema:  # where the learning rate has gone to zero, the average only lags behind
         candidates.append(Candidate("weights at the last step", step, weights_by_name(trainer.model)))
     if trainer.run.best.exists() and trainer.state.best_step not in (0, step):  # 0: there was no validation
-        for best in read_whole([trainer.run.best], trainer.progress):
+        for best in read_whole([trainer.run.best], trainer.display):
             name = f"{kind} with the best validation score"
             candidates.append(Candidate(name, best.state["step"], best.tensors("model")))
     paths = trainer.run.checkpoint_folders()[-trainer.config.train.average :]
-    checkpoints = read_whole(paths, trainer.progress) if len(paths) > 1 else []
+    checkpoints = read_whole(paths, trainer.display) if len(paths) > 1 else []
     if len(checkpoints) > 1:
         name = f"average of {len(checkpoints)} checkpoints"
         candidates.append(Candidate(name, step, average_weights(checkpoints)))
     return candidates
 
 
-def read_whole(paths: list[Path], progress: Progress) -> list[Checkpoint]:
+def read_whole(paths: list[Path], display: TrainingDisplay) -> list[Checkpoint]:
     """Open those of the checkpoints that are not damaged, and say which are."""
     checkpoints = []
     for path in paths:
         try:
             checkpoints.append(read_checkpoint(path))
         except SeqtoolError as error:
-            progress.say(f"warning: {error}; going on without it")
+            display.say(f"warning: {error}; going on without it")
     return checkpoints
 
 
@@ -90,13 +90,13 @@ def choose_model(trainer: Trainer, validator: Validator) -> Choice:
     for number, candidate in enumerate(candidates, 1):
         result = validator.run(candidate.weights, beam)
         results.append((candidate, result))
-        trainer.progress.sign(result.bleu.signature, result.chrf.signature)
+        trainer.display.sign(result.bleu.signature, result.chrf.signature)
         score = f"validation {metric} {abs(result.value(metric)):.2f}"
-        trainer.progress.say(f"{number} of {len(candidates)}: {candidate.name}, {score}")
+        trainer.display.say(f"{number} of {len(candidates)}: {candidate.name}, {score}")
     chosen, validation = max(results, key=lambda result: result[1].value(metric))
     choice = Choice(chosen, validation, {c.name: v.value(metric) for c, v in results})
     if trainer.config.decode.length_penalty == "auto" and beam > 1 and metric != "loss":
-        trainer.progress.say("choosing the length penalty")
+        trainer.display.say("choosing the length penalty")
         return choose_length_penalty(choice, validator, beam, metric)
     return choice
 
@@ -158,16 +158,16 @@ def mark_complete(run: RunDir) -> None:
     run.write_manifest(replace(run.read_manifest(), complete=True))
 
 
-def is_whole(run: RunDir, data: TrainingData, progress: Progress) -> bool:
+def is_whole(run: RunDir, data: TrainingData, display: TrainingDisplay) -> bool:
     """Tell whether the files of a finished model are as they were written, and say which are not."""
     try:
         run.require_model()
     except SeqtoolError as error:
-        progress.say(f"warning: {error}")
+        display.say(f"warning: {error}")
         return False
     damage = find_damage(run, data.tokenizers) if run.ctranslate2.exists() else None
     if damage:
-        progress.say(f"warning: {damage}; {export_fast_form(run)}")
+        display.say(f"warning: {damage}; {export_fast_form(run)}")
     return True
 
 

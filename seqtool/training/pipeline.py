@@ -17,6 +17,7 @@ from seqtool.model.loading import put_weights, read_weights
 from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import is_disk_full
 from seqtool.training.data import TrainingData, open_data, prepare_data
+from seqtool.training.display import TrainingDisplay
 from seqtool.training.distributed import Workers, join_workers
 from seqtool.training.finishing import (
     Choice,
@@ -29,7 +30,6 @@ from seqtool.training.finishing import (
 )
 from seqtool.training.fitting import fit_batch_tokens
 from seqtool.training.interruption import Interruption
-from seqtool.training.progress import Progress
 from seqtool.training.request import TrainRequest
 from seqtool.training.resolution import (
     check_unchanged,
@@ -44,13 +44,13 @@ def train(request: TrainRequest) -> bool:
     """Run the pipeline for a request that was checked; return whether it came to its end (False: interrupted, all
     saved)."""
     workers = join_workers(resolve_config(request.settings).config.train)
-    progress = Progress(quiet=not workers.is_first)
+    display = TrainingDisplay(quiet=not workers.is_first)
     run = RunDir(make_folder(request.out))
     try:
         busy = f"{run.path}: another training is at work in this folder; wait for it or give another `out`"
         # A worker group that torchrun restarts may still be ending.
         with locked(run.lock, busy, patience=5) if workers.is_first else contextlib.nullcontext():
-            return _train(request, run, workers, progress)
+            return _train(request, run, workers, display)
     except OSError as error:
         if is_disk_full(error):
             raise SeqtoolError(
@@ -59,40 +59,40 @@ def train(request: TrainRequest) -> bool:
             ) from None
         raise
     finally:
-        progress.stop()
+        display.stop()
         workers.leave()
 
 
-def _train(request: TrainRequest, run: RunDir, workers: Workers, progress: Progress) -> bool:
-    config = workers.share(prepare(request, run, workers, progress) if workers.is_first else None)
+def _train(request: TrainRequest, run: RunDir, workers: Workers, display: TrainingDisplay) -> bool:
+    config = workers.share(prepare(request, run, workers, display) if workers.is_first else None)
     with Interruption() as interruption:
         data = open_data(request, run, config)
-        trainer, validator = build_trainer(request, run, config, data, workers, progress)
+        trainer, validator = build_trainer(request, run, config, data, workers, display)
         reason = trainer.train(interruption)
         if workers.is_first:
             if reason is None:
-                say_interrupted(trainer, progress)
+                say_interrupted(trainer, display)
             else:
-                finish(trainer, validator, data, reason, progress)
+                finish(trainer, validator, data, reason, display)
         workers.wait_for_all()
         return reason is not None
 
 
-def prepare(request: TrainRequest, run: RunDir, workers: Workers, progress: Progress) -> Config:
+def prepare(request: TrainRequest, run: RunDir, workers: Workers, display: TrainingDisplay) -> Config:
     """Resolve the configuration, prepare the corpus with it and write it down; all that follows uses it."""
     if request.starts_over:
         run.remove()
     settings = resolve_training(request, run, workers.device.type)
     check_unchanged(run, settings.resolved)
     if settings.resolved.preset:
-        progress.say(f"{settings.resolved.preset}: {describe_config(settings.config)}")
-    prepare_data(request, run, settings, progress)
+        display.say(f"{settings.resolved.preset}: {describe_config(settings.config)}")
+    prepare_data(request, run, settings, display)
     run.write_config(config_to_toml(settings.config))
     return settings.config
 
 
 def build_trainer(
-    request: TrainRequest, run: RunDir, config: Config, data: TrainingData, workers: Workers, progress: Progress
+    request: TrainRequest, run: RunDir, config: Config, data: TrainingData, workers: Workers, display: TrainingDisplay
 ) -> tuple[Trainer, Validator | None]:
     """Make the model and its trainer, at the newest checkpoint or at the start."""
     machine = resolve_machine(config, workers.device.type)
@@ -105,11 +105,11 @@ def build_trainer(
             put_weights(model, read_weights(RunDir(request.start_from).require_model().weights), request.start_from)
     model.to(workers.device)
     if config.train.batch_tokens == "auto":
-        config = fit_batch(config, run, model, data.tokenizers, workers, progress)
+        config = fit_batch(config, run, model, data.tokenizers, workers, display)
     validator = None
     if workers.is_first:
         validator = Validator(data.valid, data.tokenizers, config, workers.device, machine.decode_threads)
-    trainer = Trainer(config, run, model, data.corpus, validator, workers, progress, machine, data.bpe_dropout)
+    trainer = Trainer(config, run, model, data.corpus, validator, workers, display, machine, data.bpe_dropout)
     checkpoint = trainer.resume()
     if checkpoint is not None:
         if checkpoint.state.get("data") != data.corpus.fingerprint:
@@ -117,7 +117,7 @@ def build_trainer(
                 f"{run.path}: the corpus has changed since this run began. Restore it to continue, give `out` for a "
                 "new run (`start_from` this one to fine-tune it), or `fresh=True` to start over"
             )
-        progress.say(f"continuing at step {trainer.state.step:,}")
+        display.say(f"continuing at step {trainer.state.step:,}")
     return trainer, validator
 
 
@@ -127,36 +127,38 @@ def fit_batch(
     model: TranslationModel,
     tokenizers: TokenizerPair,
     workers: Workers,
-    progress: Progress,
+    display: TrainingDisplay,
 ) -> Config:
     """Fit the batch to the memory, and record the figure so that the run keeps it."""
     tokens = fit_batch_tokens(model, config, tokenizers.source.vocab_size, workers.device) if workers.is_first else 0
     tokens = workers.share(tokens)
-    progress.say(f"train.batch_tokens = {tokens:,} fits the memory")
+    display.say(f"train.batch_tokens = {tokens:,} fits the memory")
     config = replace(config, train=with_batch(config.train, tokens, workers.size))
     if workers.is_first:
         run.write_config(config_to_toml(config))
     return config
 
 
-def finish(trainer: Trainer, validator: Validator | None, data: TrainingData, reason: str, progress: Progress) -> None:
+def finish(
+    trainer: Trainer, validator: Validator | None, data: TrainingData, reason: str, display: TrainingDisplay
+) -> None:
     """Choose the model, write everything that belongs to it, and tell what came out."""
     assert validator is not None
     run = trainer.run
     mark, manifest = finished_mark(trainer, reason), run.read_manifest()
-    if manifest.complete and manifest.training and manifest.training.finished == mark and is_whole(run, data, progress):
-        progress.say(f"this run is finished: {reason}. Raise that budget to continue; the model is in {run.path}")
+    if manifest.complete and manifest.training and manifest.training.finished == mark and is_whole(run, data, display):
+        display.say(f"this run is finished: {reason}. Raise that budget to continue; the model is in {run.path}")
         return
-    progress.say(f"{reason}; choosing the model")
+    display.say(f"{reason}; choosing the model")
     choice = choose_model(trainer, validator)
     publish(run, trainer, data, choice, mark)
     write_valid_lines(run, validator, choice.validation)
-    progress.say(export_fast_form(run))
+    display.say(export_fast_form(run))
     from seqtool.evaluation.report.report import write_report
 
     write_report(run)
     mark_complete(run)
-    say_summary(trainer, choice, progress)
+    say_summary(trainer, choice, display)
 
 
 def finished_mark(trainer: Trainer, reason: str) -> str:
@@ -164,23 +166,23 @@ def finished_mark(trainer: Trainer, reason: str) -> str:
     return f"{reason} at step {trainer.state.step}"
 
 
-def say_summary(trainer: Trainer, choice: Choice, progress: Progress) -> None:
+def say_summary(trainer: Trainer, choice: Choice, display: TrainingDisplay) -> None:
     """Tell time, scores with signatures, where the model is and how to use it."""
     state, run = trainer.state, trainer.run
-    progress.say("")
-    progress.say(f"trained {state.step:,} steps ({state.epoch} epochs) in {format_seconds(state.seconds)}")
-    progress.say(f"model: {choice.candidate.name}")
+    display.say("")
+    display.say(f"trained {state.step:,} steps ({state.epoch} epochs) in {format_seconds(state.seconds)}")
+    display.say(f"model: {choice.candidate.name}")
     if choice.length_penalty is not None:
-        progress.say(f"length penalty {choice.length_penalty:g}, chosen by validation")
+        display.say(f"length penalty {choice.length_penalty:g}, chosen by validation")
     for score in (choice.validation.bleu, choice.validation.chrf):
-        progress.say(f"validation {score.name} {score.score:.2f}  {score.signature}")
-    progress.say(f"report: {run.report}")
-    progress.say(f"translate with: seqtool translate -m {run.path} < input.txt")
+        display.say(f"validation {score.name} {score.score:.2f}  {score.signature}")
+    display.say(f"report: {run.report}")
+    display.say(f"translate with: seqtool translate -m {run.path} < input.txt")
 
 
-def say_interrupted(trainer: Trainer, progress: Progress) -> None:
+def say_interrupted(trainer: Trainer, display: TrainingDisplay) -> None:
     """Tell that nothing is lost."""
-    progress.say(
+    display.say(
         f"stopped at step {trainer.state.step:,}; everything is saved in {trainer.run.path}. "
         "The same command continues from here"
     )

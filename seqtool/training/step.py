@@ -28,7 +28,7 @@ AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 @dataclass(frozen=True)
-class Part:
+class MicroBatch:
     """Some rows of a batch as tensors on the device."""
 
     src: Tensor  # (B, S)
@@ -37,12 +37,12 @@ class Part:
     targets: Tensor  # (N,) the tokens to predict there
 
 
-def make_part(batch: Batch, rows: slice, device: torch.device) -> Part:
+def make_micro_batch(batch: Batch, rows: slice, device: torch.device) -> MicroBatch:
     """Bring some rows of a batch to the device without waiting for it."""
     tgt_out = np.ascontiguousarray(batch.tgt_out[rows]).reshape(-1)
     real = np.flatnonzero(tgt_out != batch.special.pad)
     arrays = (batch.src[rows], batch.tgt_in[rows], real, tgt_out[real])
-    return Part(*(_to_device(array, device) for array in arrays))
+    return MicroBatch(*(_to_device(array, device) for array in arrays))
 
 
 def _to_device(array: np.ndarray, device: torch.device) -> Tensor:  # type: ignore[type-arg]
@@ -52,13 +52,13 @@ def _to_device(array: np.ndarray, device: torch.device) -> Tensor:  # type: igno
     return tensor.to(device)
 
 
-def split_batch(batch: Batch, micro_tokens: int, multiple: int, device: torch.device) -> list[Part]:
+def split_batch(batch: Batch, micro_tokens: int, multiple: int, device: torch.device) -> list[MicroBatch]:
     """Cut a batch into parts of at most micro_tokens (padding counted); their number is a multiple of `multiple`."""
     n_rows, length = batch.tgt_out.shape
     length = max(length, batch.src.shape[1])
     n_parts = math.ceil(n_rows * length / micro_tokens)
     n_parts = min(n_rows, math.ceil(n_parts / multiple) * multiple)
-    return [make_part(batch, slice(start, None, n_parts), device) for start in range(n_parts)]
+    return [make_micro_batch(batch, slice(start, None, n_parts), device) for start in range(n_parts)]
 
 
 class LossOf(nn.Module):
@@ -71,7 +71,7 @@ class LossOf(nn.Module):
         self.r_drop = config.r_drop
         self.run_model = torch.compile(model, dynamic=True) if config.compile else model
 
-    def forward(self, part: Part) -> tuple[Tensor, Tensor]:
+    def forward(self, part: MicroBatch) -> tuple[Tensor, Tensor]:
         """Return the loss to minimise and the plain negative log-likelihood, both sums."""
         if self.r_drop and self.training:
             return self._with_consistency(part)
@@ -81,11 +81,11 @@ class LossOf(nn.Module):
             self._states(part), self.model.output_weight, self.model.output_bias, part.targets, self.smoothing
         )
 
-    def _states(self, part: Part) -> Tensor:
+    def _states(self, part: MicroBatch) -> Tensor:
         states: Tensor = self.run_model(part.src, part.tgt_in)  # (B, T, D)
         return states.flatten(0, 1).index_select(0, part.real)  # (N, D)
 
-    def _with_source(self, part: Part) -> tuple[Tensor, Tensor]:
+    def _with_source(self, part: MicroBatch) -> tuple[Tensor, Tensor]:
         """Add the loss of a model that predicts its source too; the likelihood that is reported is the target's."""
         model, of_src = self.model, self.model.vocabularies.source.special
         memory = model.encode(part.src)
@@ -101,7 +101,7 @@ class LossOf(nn.Module):
         )
         return loss + model.source_loss * source_loss, nll
 
-    def _with_consistency(self, part: Part) -> tuple[Tensor, Tensor]:
+    def _with_consistency(self, part: MicroBatch) -> tuple[Tensor, Tensor]:
         """R-Drop: two passes with different dropout, each with its loss, pulled towards each other."""
         return consistent_cross_entropy(
             self._states(part),
@@ -173,7 +173,7 @@ class GradientMaker:
         return gradients, sums
 
     def _sum_parts(
-        self, parts: Sequence[Part], seeds: Sequence[int], factor: Tensor | float
+        self, parts: Sequence[MicroBatch], seeds: Sequence[int], factor: Tensor | float
     ) -> tuple[list[Tensor], Tensor]:
         """Return the summed gradients and [loss, nll] of some parts."""
         sums = torch.zeros(2, device=self.workers.device)

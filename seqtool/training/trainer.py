@@ -16,10 +16,10 @@ from seqtool.model.interface import TranslationModel
 from seqtool.model.loading import put_weights
 from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import Checkpoint, Checkpoints, write_checkpoint
+from seqtool.training.display import MetricsLog, TrainingDisplay
 from seqtool.training.distributed import Workers
 from seqtool.training.interruption import Interruption
 from seqtool.training.optimizer import Updater, weights_by_name
-from seqtool.training.progress import MetricsLog, Progress
 from seqtool.training.resolution import Machine
 from seqtool.training.schedule import learning_rate, word_dropout
 from seqtool.training.state import CALIBRATION_STEPS, NOT_PLANNED, RunState, Window
@@ -41,12 +41,12 @@ class Trainer:
         corpus: PreparedCorpus,
         validator: Validator | None,
         workers: Workers,
-        progress: Progress,
+        display: TrainingDisplay,
         machine: Machine,
         dropout: BpeDropout | None = None,
     ) -> None:
         self.config, self.run, self.model, self.corpus = config, run, model, corpus
-        self.validator, self.workers, self.progress, self.dropout = validator, workers, progress, dropout
+        self.validator, self.workers, self.display, self.dropout = validator, workers, display, dropout
         self.machine = machine
         self.state = RunState()
         self.updater = Updater(model, config.train, machine.precision, workers)
@@ -67,7 +67,7 @@ class Trainer:
         checkpoint, warnings = self.checkpoints.newest_whole()
         if self.workers.is_first:
             for warning in warnings:
-                self.progress.say(f"warning: {warning}")
+                self.display.say(f"warning: {warning}")
         if checkpoint is None:
             if warnings:
                 raise SeqtoolError(f"{self.run.checkpoints}: no checkpoint is whole; start over with `fresh=True`")
@@ -86,7 +86,7 @@ class Trainer:
         train = self.config.train
         batch_tokens = train.batch_tokens
         assert isinstance(batch_tokens, int), "'auto' is resolved before training starts"
-        plan = BatchPlan(self.corpus.src_lengths, self.corpus.tgt_lengths, batch_tokens, train.seed, self.corpus.parts)
+        plan = BatchPlan(self.corpus.src_lengths, self.corpus.tgt_lengths, batch_tokens, train.seed, self.corpus.ranges)
         start = (state.epoch, state.index)
         vocabularies = self.model.vocabularies
         special = (vocabularies.source.special, vocabularies.target.special)
@@ -107,7 +107,7 @@ class Trainer:
         finally:
             batches.close()  # type: ignore[attr-defined]
             self.gradient_maker.close()
-            self.progress.stop()
+            self.display.stop()
             if self._tensorboard is not None:
                 self._tensorboard.close()
 
@@ -115,7 +115,7 @@ class Trainer:
         history = self.log.keep_up_to(self.state.step)
         if self.config.train.tensorboard:
             self._tensorboard = TensorboardLog(self.run.tensorboard, self.state.step)
-        self.progress.start(history, self._total_steps())
+        self.display.start(history, self._total_steps())
 
     def _do_step(self, batch: Batch) -> None:
         train, state = self.config.train, self.state
@@ -210,7 +210,7 @@ class Trainer:
             left = (total - self.state.step) * self.state.seconds / max(1, self.state.step)
             if not total:
                 left = max(0.0, self.config.train.minutes * 60 - self.state.seconds)
-            self.progress.report(entry, total, left)
+            self.display.report(entry, total, left)
 
     def _total_steps(self) -> int:
         """Return the steps of the whole run, 0 before they are planned."""

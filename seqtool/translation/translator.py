@@ -8,10 +8,10 @@ may call one translator at the same time.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from seqtool.config import Config, DecodeConfig
 from seqtool.corpus.text import clean_text
@@ -23,18 +23,10 @@ from seqtool.translation.guard import choose
 from seqtool.translation.lines.reading import name_lines
 from seqtool.translation.lines.splitting import split_text
 from seqtool.translation.options import describe_search, make_options
+from seqtool.translation.outcomes import Outcome, OutcomeCache, Segment
 from seqtool.translation.results import Hypothesis, Translation, join_hypotheses
 
 __all__ = ["Hypothesis", "Translation", "Translator"]
-
-BATCHES_AT_ONCE = 16  # what one call of an engine gets, at least, in multiples of its batch
-
-
-class Part(NamedTuple):
-    """What an engine translates at once: a whole line, or one part of an over-long one."""
-
-    ids: tuple[int, ...]
-    prefix: tuple[int, ...]
 
 
 class Translator:
@@ -48,19 +40,22 @@ class Translator:
         *,
         max_tokens: int = 256,
         max_positions: int = 0,
+        cache_bytes: int = 0,
         fallback: Callable[[], Engine] | None = None,
         notify: Callable[[str], None] | None = None,
     ) -> None:
         """Make a translator from its parts; a line of more than max_tokens is split.
 
-        max_positions (0: no limit) is the longest translation that the model can make. `fallback` makes an engine for
-        options that the first one cannot do, and `notify` is called when that happens.
+        max_positions (0: no limit) is the longest translation that the model can make. Of about cache_bytes of its
+        latest translations it remembers what they are. `fallback` makes an engine for options that the first one
+        cannot do, and `notify` is called when that happens.
         """
         self.tokenizers = tokenizers
         self.engine = engine
         self.config = config or DecodeConfig()
         self.max_tokens = max_tokens
         self.max_positions = max_positions
+        self._known = OutcomeCache(cache_bytes)
         self._fallback = fallback
         self._second: Engine | None = None
         self._choosing = threading.Lock()
@@ -77,6 +72,7 @@ class Translator:
         compute_type: str = "default",
         batch_tokens: int | None = None,
         compile: bool = False,
+        cache_bytes: int = 0,
         notify: Callable[[str], None] | None = None,
     ) -> "Translator":
         """Open a run directory, or several as an ensemble; the settings are those of EngineSettings."""
@@ -88,11 +84,17 @@ class Translator:
             batch_tokens=batch_tokens,
             compile=compile,
         )
-        return cls.with_engine([model] if isinstance(model, str | Path) else model, settings, notify)
+        models = [model] if isinstance(model, str | Path) else model
+        return cls.with_engine(models, settings, cache_bytes=cache_bytes, notify=notify)
 
     @classmethod
     def with_engine(
-        cls, models: Sequence[str | Path], settings: EngineSettings, notify: Callable[[str], None] | None = None
+        cls,
+        models: Sequence[str | Path],
+        settings: EngineSettings,
+        *,
+        cache_bytes: int = 0,
+        notify: Callable[[str], None] | None = None,
     ) -> "Translator":
         """Open run directories with the engine that is asked for; `notify` is called with what is odd about them."""
         from seqtool.translation.engines.choosing import load_parts
@@ -101,7 +103,8 @@ class Translator:
         if notify:
             for note in parts.notes:
                 notify(note)
-        return cls.with_config(parts.config, parts.tokenizers, parts.engine, fallback=parts.fallback, notify=notify)
+        others = {"cache_bytes": cache_bytes, "fallback": parts.fallback, "notify": notify}
+        return cls.with_config(parts.config, parts.tokenizers, parts.engine, **others)
 
     @classmethod
     def with_config(cls, config: Config, tokenizers: TokenizerPair, engine: Engine, **others: Any) -> "Translator":
@@ -150,14 +153,14 @@ class Translator:
             raise SeqtoolError(f"there are {len(sources)} sources but {len(prefixes)} prefixes; give one for each")
         search = self._one_of(options, changes)
         engine = self.engine_for(search)
-        lines = list(zip(map(clean_text, sources), prefixes or [""] * len(sources), strict=True))
-        unique = list(dict.fromkeys(lines))
-        parts_of = dict(zip(unique, self._cut(unique, search), strict=True))
-        parts = list(dict.fromkeys(part for parts in parts_of.values() for part in parts))
-        found = self._search(engine, parts, search, progress)
-        self._search_again(engine, found, search)
-        results = {line: self._assemble(line[0], parts_of[line], found, search) for line in unique}
-        return [results[line] for line in lines]
+        texts = [clean_text(source) for source in sources]
+        lines = self._cut(texts, prefixes or [""] * len(texts), search)
+        wanted = dict.fromkeys(segment for line in lines for segment in line)
+        found = self._known.find(search, wanted)
+        new = self._search(engine, [segment for segment in wanted if segment not in found], search, progress)
+        self._known.keep(search, new)
+        found.update(new)
+        return [self._assemble(text, line, found, search) for text, line in zip(texts, lines, strict=True)]
 
     def score(self, sources: Sequence[str], targets: Sequence[str], first_line: int = 1) -> list[list[float]]:
         """Return for each pair the log-probability of each target token and, last, of the end of the sentence.
@@ -242,16 +245,16 @@ class Translator:
                 self._second = self._fallback()
             return self._second
 
-    def _cut(self, lines: Sequence[tuple[str, str]], search: SearchOptions) -> list[list[Part]]:
-        """Turn each line and its prefix into parts that are short enough; a blank line has none."""
+    def _cut(self, texts: Sequence[str], prefixes: Sequence[str], search: SearchOptions) -> list[list[Segment]]:
+        """Turn each line and its prefix into segments that are short enough; a blank line has none."""
         tokenizer = self.tokenizers.source
         limit = self.longest_part(search)
 
         def count(texts: list[str]) -> list[int]:
             return [len(ids) for ids in tokenizer.encode_batch(texts)]
 
-        cut: list[list[Part]] = []
-        for (text, prefix), ids in zip(lines, tokenizer.encode_batch([text for text, _ in lines]), strict=True):
+        cut: list[list[Segment]] = []
+        for text, prefix, ids in zip(texts, prefixes, tokenizer.encode_batch(texts), strict=True):
             pieces = [ids]
             if len(ids) > limit:
                 pieces = tokenizer.encode_batch([clean_text(part) for part in split_text(text, count, limit)])
@@ -261,67 +264,63 @@ class Translator:
                     f"a prefix has {len(start):,} tokens, but this model has positions for {self.max_positions - 1:,}; "
                     "shorten it"
                 )
-            parts = [Part(tuple(piece), ()) for piece in pieces if piece]
-            cut.append([Part(parts[0].ids, tuple(start)), *parts[1:]] if parts and start else parts)
+            segments = [Segment(tuple(piece), ()) for piece in pieces if piece]
+            cut.append([Segment(segments[0].ids, tuple(start)), *segments[1:]] if segments and start else segments)
         return cut
 
     def _search(
-        self, engine: Engine, parts: list[Part], search: SearchOptions, progress: Callable[[float], None] | None = None
-    ) -> dict[Part, list[TokenHypothesis]]:
-        """Translate all parts, longest first, in calls that are large enough to keep an engine's workers busy."""
-        parts = sorted(parts, key=lambda part: (-len(part.ids), part))
-        limit = engine.batch_tokens * max(BATCHES_AT_ONCE, engine.batches_at_once)
-        found: dict[Part, list[TokenHypothesis]] = {}
-        total, done = sum(len(part.ids) + 1 for part in parts), 0
+        self,
+        engine: Engine,
+        segments: list[Segment],
+        search: SearchOptions,
+        progress: Callable[[float], None] | None = None,
+    ) -> dict[Segment, Outcome]:
+        """Translate segments that are all different; the engine makes batches of them."""
+        total, done = sum(len(segment.ids) + 1 for segment in segments), 0
 
         def count(rows: Sequence[int]) -> None:
             nonlocal done
-            done += sum(len(batch[row].ids) + 1 for row in rows)
+            done += sum(len(segments[row].ids) + 1 for row in rows)
             if progress:
                 progress(done / total)
 
-        for batch in slices(parts, limit):
-            prefixes = [part.prefix for part in batch] if any(part.prefix for part in batch) else None
-            ranked = engine.translate([part.ids for part in batch], search, prefixes, count)
-            found.update(zip(batch, ranked, strict=True))
-        return found
+        outcomes: dict[Segment, Outcome] = {}
+        retry: list[Segment] = []
+        for segment, ranked in zip(segments, ask(engine, segments, search, count), strict=True):
+            best = self._choose(segment, ranked)
+            # Where the best is empty or looping there must be a choice: the whole beam.
+            if best != 0 and len(ranked) < search.beam and search.n_best < search.beam and not search.sample:
+                retry.append(segment)
+            else:
+                outcomes[segment] = self._take(ranked, best, search)
+        for segment, ranked in zip(retry, ask(engine, retry, replace(search, n_best=search.beam)), strict=True):
+            outcomes[segment] = self._take(ranked, self._choose(segment, ranked), search)
+        return outcomes
 
-    def _search_again(self, engine: Engine, found: dict[Part, list[TokenHypothesis]], search: SearchOptions) -> None:
-        """Ask for the whole beam where the best hypothesis is empty or looping, so that there is a choice."""
-        if search.sample or search.n_best >= search.beam:
-            return
-        few = [part for part, ranked in found.items() if len(ranked) < search.beam]
-        bad = [part for part in few if self._choose(part, found[part]) != 0]
-        if bad:
-            found.update(self._search(engine, bad, replace(search, n_best=search.beam)))
-
-    def _choose(self, part: Part, ranked: list[TokenHypothesis]) -> int | None:
+    def _choose(self, segment: Segment, ranked: list[TokenHypothesis]) -> int | None:
         """Return which hypothesis to take; None where all are empty or looping."""
-        return choose(part.ids, [hypothesis.ids for hypothesis in ranked], self._is_empty)
+        return choose(segment.ids, [hypothesis.ids for hypothesis in ranked], self._is_empty)
+
+    def _take(self, ranked: list[TokenHypothesis], best: int | None, search: SearchOptions) -> Outcome:
+        """Put the hypothesis that was chosen first, and turn as many as are wanted into text."""
+        if best:
+            ranked = [ranked[best], *ranked[:best], *ranked[best + 1 :]]
+        texts = [self._to_text(hypothesis) for hypothesis in ranked[: search.n_best]]
+        return Outcome(texts, replaced=bool(best), doubtful=best is None)
 
     def _assemble(
-        self, source: str, parts: list[Part], found: dict[Part, list[TokenHypothesis]], search: SearchOptions
+        self, source: str, segments: list[Segment], found: Mapping[Segment, Outcome], search: SearchOptions
     ) -> Translation:
-        """Make a line's translation from the hypotheses of its parts."""
-        replaced = doubtful = 0
-        ranked: list[list[Hypothesis]] = []
-        for part in parts:
-            hypotheses = found[part]
-            best = self._choose(part, hypotheses)
-            replaced += bool(best)
-            doubtful += best is None
-            if best:
-                hypotheses = [hypotheses[best], *hypotheses[:best], *hypotheses[best + 1 :]]
-            ranked.append([self._to_text(hypothesis) for hypothesis in hypotheses[: search.n_best]])
-        source_tokens = [piece for part in parts for piece in self.tokenizers.source.pieces(part.ids)]
-        lengths = [len(part.ids) for part in parts]
+        """Make a line's translation from the outcomes of its segments."""
+        outcomes = [found[segment] for segment in segments]
+        lengths = [len(segment.ids) for segment in segments]
         return Translation(
             source=source,
-            source_tokens=source_tokens,
-            hypotheses=join_hypotheses(ranked, lengths, search),
-            n_parts=max(1, len(parts)),
-            n_replaced=replaced,
-            n_doubtful=doubtful,
+            source_tokens=[piece for segment in segments for piece in self.tokenizers.source.pieces(segment.ids)],
+            hypotheses=join_hypotheses([outcome.hypotheses for outcome in outcomes], lengths, search),
+            n_parts=max(1, len(segments)),
+            n_replaced=sum(outcome.replaced for outcome in outcomes),
+            n_doubtful=sum(outcome.doubtful for outcome in outcomes),
         )
 
     def _is_empty(self, ids: Sequence[int]) -> bool:
@@ -338,14 +337,11 @@ class Translator:
         )
 
 
-def slices(parts: list[Part], limit: int) -> list[list[Part]]:
-    """Cut parts, sorted from long to short, into batches of at most `limit` source tokens with their padding."""
-    batches: list[list[Part]] = []
-    room = 0
-    for part in parts:
-        if room < 1:
-            batches.append([])
-            room = max(1, limit // (len(part.ids) + 1))
-        batches[-1].append(part)
-        room -= 1
-    return batches
+def ask(
+    engine: Engine, segments: list[Segment], search: SearchOptions, done: Callable[[Sequence[int]], None] | None = None
+) -> list[list[TokenHypothesis]]:
+    """Return what an engine finds for each segment."""
+    if not segments:
+        return []
+    prefixes = [segment.prefix for segment in segments] if any(segment.prefix for segment in segments) else None
+    return engine.translate([segment.ids for segment in segments], search, prefixes, done)

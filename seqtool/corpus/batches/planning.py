@@ -18,7 +18,7 @@ _MAX_SKEW = 2047  # differences of source and target length beyond this are not 
 
 
 @dataclass(frozen=True)
-class Part:
+class PairRange:
     """The pairs first .. last - 1, all of one corpus; each is expected `weight` times an epoch."""
 
     first: int
@@ -51,14 +51,19 @@ class BatchPlan:
     """The batches of every epoch over a corpus with these lengths (in tokens, without begin and end)."""
 
     def __init__(
-        self, src_lengths: Ints, tgt_lengths: Ints, batch_tokens: int, seed: int, parts: Sequence[Part] | None = None
+        self,
+        src_lengths: Ints,
+        tgt_lengths: Ints,
+        batch_tokens: int,
+        seed: int,
+        ranges: Sequence[PairRange] | None = None,
     ) -> None:
         if not len(src_lengths):
             raise SeqtoolError("the corpus has no pairs left to train on; run 'seqtool check' to see what was dropped")
         assert len(src_lengths) == len(tgt_lengths)
         self.src_lengths, self.tgt_lengths = src_lengths, tgt_lengths
         self.batch_tokens, self.seed = batch_tokens, seed
-        self.parts = tuple(parts) if parts is not None else (Part(0, len(src_lengths)),)
+        self.ranges = tuple(ranges) if ranges is not None else (PairRange(0, len(src_lengths)),)
         self.epoch = lru_cache(maxsize=2)(self._plan_epoch)
 
     def _plan_epoch(self, epoch: int) -> EpochPlan:
@@ -78,14 +83,14 @@ class BatchPlan:
         random number: exactly w times where w is whole, and never more than one off from e w after e epochs.
         """
         found = []
-        for number, part in enumerate(self.parts):
-            pairs = np.arange(part.first, part.last, dtype=np.uint32 if part.last <= 1 << 32 else np.int64)
-            if part.weight == int(part.weight):
-                times: Any = int(part.weight)
+        for number, span in enumerate(self.ranges):
+            pairs = np.arange(span.first, span.last, dtype=np.uint32 if span.last <= 1 << 32 else np.int64)
+            if span.weight == int(span.weight):
+                times: Any = int(span.weight)
             else:
                 own = (random_bits(len(pairs), self.seed, number, 3) >> np.uint64(11)) * 2.0**-53
-                times = (np.floor((epoch + 1) * part.weight + own) - np.floor(epoch * part.weight + own)).astype(int)
-            found.append(pairs if part.weight == 1 else np.repeat(pairs, times))
+                times = (np.floor((epoch + 1) * span.weight + own) - np.floor(epoch * span.weight + own)).astype(int)
+            found.append(pairs if span.weight == 1 else np.repeat(pairs, times))
         return np.concatenate(found) if len(found) > 1 else found[0]
 
 

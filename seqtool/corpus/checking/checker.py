@@ -34,6 +34,7 @@ from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.reading.lines import Mask, PairBlock
 from seqtool.corpus.reading.parting import LineCountError, ShiftWatch
 from seqtool.errors import SeqtoolError
+from seqtool.progress import Progress, ShowProgress, ignore
 
 # What may be found, in the order of the report; the names that are also rules come first.
 FINDINGS = (*RULES, "extra_columns", "unusually_long", "unusually_lopsided", "other_script")
@@ -127,7 +128,7 @@ def check_corpus(
     *,
     n_examples: int = 3,
     dropped: BinaryIO | None = None,
-    progress: Callable[[int], None] = lambda pairs: None,
+    show: ShowProgress = ignore,
 ) -> Report:
     """Read a corpus and report on it; write the pairs that cleaning would drop to a file where one is given."""
     overlap = OverlapHashes.read(against) if against else None
@@ -137,7 +138,7 @@ def check_corpus(
             verdicts = checker.add(block)
             if dropped is not None:
                 dropped.write(dropped_lines(block, verdicts))
-            progress(checker.report.pairs)
+            show(Progress("checking", checker.report.pairs))
     except LineCountError as error:
         checker.note_line_counts(error)
     return checker.finish()

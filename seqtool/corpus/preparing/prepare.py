@@ -30,13 +30,13 @@ from seqtool.corpus.preparing.block_encoder import ALL_RULES, HELD_OUT, EncodedB
 from seqtool.corpus.preparing.prepared import FORMAT, MANIFEST, PreparedCorpus, PrepareRequest, SourceFile
 from seqtool.corpus.preparing.prepared import HELD_OUT as HELD_OUT_FILE
 from seqtool.corpus.preparing.token_array import TokenArrayWriter
-from seqtool.corpus.progress import Progress, Report, ignore
 from seqtool.corpus.reading.blocks import count_pairs, read_blocks
 from seqtool.corpus.reading.lines import PairBlock
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.files import locked, make_folder, open_whole, sha256_of, to_json, whole_folder, write_whole
 from seqtool.process import count_cores
+from seqtool.progress import Progress, ShowProgress, ignore
 from seqtool.verification import seal
 
 SMALL = 50_000  # pairs; starting worker processes would take longer than they save
@@ -51,7 +51,7 @@ def prepare_corpus(
     held_out: Sequence[tuple[str, str]] = (),
     pairs: int | None = None,
     extra: dict[str, Any] | None = None,
-    report: Report = ignore,
+    show: ShowProgress = ignore,
     dropped: Path | None = None,
 ) -> PreparedCorpus:
     """Write the prepared corpus into the folder `out`, replacing one that is there.
@@ -70,7 +70,7 @@ def prepare_corpus(
         sources = request.describe_sources()
         pairs = sum(count_pairs(corpus) for corpus in request.corpora) if pairs is None else pairs
         dropped_file = stack.enter_context(open_whole(dropped)) if dropped else None
-        counts, files = _Preparation(request, tokenizers, held_out, folder, dropped_file).run(pairs, report)
+        counts, files = _Preparation(request, tokenizers, held_out, folder, dropped_file).run(pairs, show)
         _check_unchanged(sources)
         _write_held_out(folder / HELD_OUT_FILE, held_out)
         manifest = {
@@ -119,7 +119,7 @@ class _Preparation:
         self._n_kept = [0] * len(request.corpora)
         self._dropped: Counter[str] = Counter()
 
-    def run(self, pairs: int, report: Report) -> tuple[dict[str, Any], dict[str, Any]]:
+    def run(self, pairs: int, show: ShowProgress) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what the manifest says of the corpora, and of the files."""
         workers = self._request.data.workers or (1 if pairs < SMALL else count_cores())
         blocks = encode_blocks(self._all_blocks(), self._setup, workers)
@@ -128,7 +128,7 @@ class _Preparation:
                 stack.callback(writer.close)
             for corpus, block, encoded in blocks:
                 self._take(corpus, block, encoded)
-                report(Progress("preparing", sum(self._n_read), pairs))
+                show(Progress("preparing", sum(self._n_read), pairs))
             self._check_usable()
             files = {name: facts for writer in self._writers for name, facts in writer.finish().items()}
         return self._describe_corpora(), files

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seqtool.config import CleanConfig, Config, DataConfig
-from seqtool.corpus.batches.planning import Part
+from seqtool.corpus.batches.planning import PairRange
 from seqtool.corpus.preparing.token_array import Ints, TokenArray, TokenArrayWriter, open_token_array
 from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.reading.opening import readable
@@ -152,9 +152,9 @@ class PreparedCorpus:
         return self.target.lengths
 
     @property
-    def parts(self) -> list[Part]:
+    def ranges(self) -> list[PairRange]:
         """Which pairs are of which corpus, and its weight."""
-        return [Part(part["first"], part["last"], part["weight"]) for part in self.manifest["corpora"]]
+        return [PairRange(part["first"], part["last"], part["weight"]) for part in self.manifest["corpora"]]
 
     @property
     def n_read(self) -> int:
@@ -170,7 +170,7 @@ class PreparedCorpus:
     def fingerprint(self) -> str:
         """Names the content: equal where tokens, tokenizers and weights are equal."""
         content = [self.manifest[name] for name in ("files", "tokenizers")]
-        content.append([[part.first, part.last, part.weight] for part in self.parts])
+        content.append([[part.first, part.last, part.weight] for part in self.ranges])
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def describe(self) -> DataFacts:

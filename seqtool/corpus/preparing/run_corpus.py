@@ -18,7 +18,6 @@ from seqtool.corpus.preparing.prepared import (
     read_manifest,
 )
 from seqtool.corpus.preparing.survey import Survey, survey_corpora
-from seqtool.corpus.progress import Progress, Report, ignore
 from seqtool.corpus.reading.blocks import count_pairs
 from seqtool.corpus.reading.corpus import Corpus, require_files
 from seqtool.corpus.tokenizer.bpe import check_user_symbols
@@ -27,6 +26,7 @@ from seqtool.corpus.tokenizer.registry import load_pair, load_tokenizer, train_m
 from seqtool.corpus.tokenizer.training_process import train_apart
 from seqtool.errors import SeqtoolError
 from seqtool.files import make_folder
+from seqtool.progress import Progress, ShowProgress, ignore
 from seqtool.run_directory import RunDir
 
 
@@ -37,7 +37,7 @@ def prepare_run(
     *,
     tokenizers: TokenizerPair | None = None,
     pairs: int | None = None,
-    report: Report = ignore,
+    show: ShowProgress = ignore,
     dropped: Path | None = None,
 ) -> tuple[PreparedCorpus, list[str]]:
     """Return the prepared corpus of a run and notes for the user; what is there already and unchanged is not redone.
@@ -61,7 +61,7 @@ def prepare_run(
         [] if not (run.prepared / MANIFEST).exists() else [f"prepared anew, since {change or 'that was asked for'}"]
     )
     if pairs is None:
-        report(Progress("counting", 0, None))
+        show(Progress("counting", 0, None))
         pairs = count_known_pairs(run, request.corpora)
     survey = survey_corpora(
         request.corpora if request.hold_out or not ready or not request.clean.shifted else (),
@@ -70,12 +70,12 @@ def prepare_run(
         held_out=request.data.held_out if request.hold_out else 0,
         seed=request.seed,
         pairs=pairs,
-        report=report,
+        show=show,
     )
     if ready:
         notes = _write_tokenizers(run, ready)
     else:
-        report(Progress("training the tokenizer", 0, None))
+        show(Progress("training the tokenizer", 0, None))
         notes = train_tokenizers(run, survey, config)
     held_out = survey.held_out
     del survey  # and with it the sample, which is large
@@ -86,7 +86,7 @@ def prepare_run(
         held_out=held_out,
         pairs=pairs,
         extra={"tokenizer_settings": None if tokenizers else _settings(config, request.seed)},
-        report=report,
+        show=show,
         dropped=dropped,
     )
     return prepared, [*before, *notes, *describe_preparation(prepared)]

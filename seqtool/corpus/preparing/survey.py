@@ -8,13 +8,13 @@ import numpy as np
 
 from seqtool.corpus.cleaning.hashing import Hashes, hash_lines, hash_pairs
 from seqtool.corpus.cleaning.rules import CleaningRules, require_usable
-from seqtool.corpus.progress import Progress, Report, ignore
 from seqtool.corpus.reading.blocks import read_blocks
 from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.reading.lines import PairBlock
 from seqtool.corpus.reading.parting import ShiftWatch
 from seqtool.corpus.text import clean_text
 from seqtool.errors import SeqtoolError
+from seqtool.progress import Progress, ShowProgress, ignore
 
 _SPARE = 4  # candidates for each pair to hold out, since some of them are not clean
 _HIGHEST = 0xFFFFFFFFFFFFFFFF
@@ -125,7 +125,7 @@ def survey_corpora(
     sample_pairs: int,
     held_out: int,
     seed: int,
-    report: Report = ignore,
+    show: ShowProgress = ignore,
 ) -> Survey:
     """Read all corpora once, keeping little of them; `pairs` is their number of pairs. Raise where one is shifted."""
     sample = Sample(rules, sample_pairs, pairs, seed)
@@ -138,7 +138,7 @@ def survey_corpora(
             candidates.add(block)
             watch.add(block)
             done += len(block)
-            report(Progress("reading", done, pairs))
+            show(Progress("reading", done, pairs))
         watch.finish()
         if not rules.config.shifted and (problem := watch.problem(corpus)):
             raise SeqtoolError(problem)

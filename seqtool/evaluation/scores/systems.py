@@ -10,6 +10,7 @@ from seqtool.errors import OptionError
 from seqtool.evaluation.scores.metrics import MetricScore
 from seqtool.evaluation.scores.reference_set import ReferenceSet, read_text_lines
 from seqtool.manifest import ScoreEntry
+from seqtool.progress import Progress, ShowProgress, ignore
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.settings import EngineSettings
 from seqtool.verification import checksum
@@ -51,7 +52,7 @@ def translate_set(
     test_set: ReferenceSet,
     settings: EngineSettings,
     search: Mapping[str, Any],
-    progress: Callable[[float], None] | None = None,
+    show: ShowProgress = ignore,
     notify: Callable[[str], None] | None = None,
 ) -> SystemOutput:
     """Translate the sources of a test set with a model, or with several as an ensemble.
@@ -61,9 +62,13 @@ def translate_set(
     sources = check_can_translate(models, test_set)
     from seqtool.translation.translator import Translator
 
-    translator = Translator.with_engine(models, settings, notify)
+    translator = Translator.with_engine(models, settings, notify=notify)
     options = translator.make_options(**search)
-    translations = translator.translate(sources, options, progress=progress)
+
+    def tell(share: float) -> None:
+        show(Progress("translating", round(share * len(sources)), unit="lines", share=share))
+
+    translations = translator.translate(sources, options, progress=tell)
     decoding = {
         **translator.describe(options),
         "model": "+".join(checksum(RunDir(model).weights) for model in models),

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.errors import OptionError, SeqtoolError
 from seqtool.process import count_cores, local_rank, parse_device
-from seqtool.translation.engines.interface import Progress, SearchOptions, TokenHypothesis
+from seqtool.translation.engines.interface import OnDone, SearchOptions, TokenHypothesis
 from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.search.penalties import length_penalty
 
@@ -135,7 +135,6 @@ class CTranslate2Engine:
         self.max_tokens = max(0, n_positions - 1)
         self._n_learned = n_learned
         self.batch_tokens = min(settings.batch_tokens or BATCH_TOKENS, BATCH_TOKENS)
-        self.batches_at_once = 32 * self.workers  # what a caller should give at once, in multiples of batch_tokens
         self.compute_type = str(self._model.compute_type)
         self._min_rows = 1 if self.compute_type.startswith("int8") else MIN_FLOAT_ROWS
 
@@ -161,7 +160,7 @@ class CTranslate2Engine:
         sources: Sequence[Sequence[int]],
         options: SearchOptions,
         prefixes: Sequence[Sequence[int]] | None = None,
-        progress: Progress | None = None,
+        on_done: OnDone | None = None,
     ) -> list[list[TokenHypothesis]]:
         """Return for each source (ids without the end symbol) its n best hypotheses, best first."""
         missing = self.unsupported(options, max(map(len, sources), default=0))
@@ -175,8 +174,8 @@ class CTranslate2Engine:
         odd: list[int] = []
         for row, hypotheses in self._search(sources, starts, options, range(len(sources)), options.banned):
             found[row] = hypotheses
-            if progress:
-                progress([row])
+            if on_done:
+                on_done([row])
             if any(special.pad in one.ids or special.bos in one.ids for one in hypotheses):
                 odd.append(row)
         # To forbid tokens makes the others more probable, so these two, which no trained model writes, are forbidden

@@ -24,7 +24,7 @@ LIMITS = {  # the lowest and highest value of a search option
     "no_repeat_ngram": (0, 1000),
 }
 
-Progress = Callable[[Sequence[int]], None]  # called with the indices of sources as they are done
+OnDone = Callable[[Sequence[int]], None]  # called with the indices of sources as they are done
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +106,6 @@ class Engine(Protocol):
     compute_type: str  # what it computes in: float32, bfloat16, int8, ...
     max_tokens: int  # the longest source or target that it takes, without the end symbol; 0 where there is no limit
     batch_tokens: int  # source tokens that it translates together
-    batches_at_once: int  # what a caller should give at once, in multiples of batch_tokens
 
     def unsupported(self, options: SearchOptions, n_source: int) -> list[str]:
         """Name the options asked for that it has no match for, where sources have up to n_source tokens."""
@@ -117,7 +116,7 @@ class Engine(Protocol):
         sources: Sequence[Sequence[int]],
         options: SearchOptions,
         prefixes: Sequence[Sequence[int]] | None = None,
-        progress: Progress | None = None,
+        on_done: OnDone | None = None,
     ) -> list[list[TokenHypothesis]]:
         """Return for each source (ids without the end symbol) its n best hypotheses, best first.
 

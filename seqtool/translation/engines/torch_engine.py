@@ -23,7 +23,7 @@ from seqtool.model.oom import is_out_of_memory
 from seqtool.process import choose_device, count_cores
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.batching import MIN_ROWS, pad_rows, padded_length, plan_batches
-from seqtool.translation.engines.interface import Progress, SearchOptions, TokenHypothesis
+from seqtool.translation.engines.interface import OnDone, SearchOptions, TokenHypothesis
 from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.engines.worker_threads import WorkerThreads
 from seqtool.translation.search.beam_search import beam_search
@@ -80,7 +80,6 @@ class TorchEngine:
         self.on_cpu = self.device.type == "cpu"
         self.batch_tokens = min(batch_tokens, CPU_TOKENS) if self.on_cpu else batch_tokens
         self.workers = (threads or count_cores()) if self.on_cpu else 1
-        self.batches_at_once = 2 * self.workers  # what a caller should give at once, in multiples of batch_tokens
         self.attending = [model for model in self.models if model.has_attention]
         self.vocabularies = self.models[0].vocabularies
         self.n_positions = min(filter(None, (model.position_limit for model in self.models)), default=0)
@@ -120,7 +119,7 @@ class TorchEngine:
         sources: Sequence[Sequence[int]],
         options: SearchOptions,
         prefixes: Sequence[Sequence[int]] | None = None,
-        progress: Progress | None = None,
+        on_done: OnDone | None = None,
     ) -> list[list[TokenHypothesis]]:
         """Return for each source (ids without the end symbol) its n best hypotheses, best first."""
         starts = prefixes if prefixes is not None else [()] * len(sources)
@@ -130,7 +129,7 @@ class TorchEngine:
         def search(batch: list[int]) -> list[list[TokenHypothesis]]:
             return self._search([sources[row] for row in batch], [starts[row] for row in batch], options)
 
-        found = self._in_order(batches, self._run(search, batches, progress), len(sources))
+        found = self._in_order(batches, self._run(search, batches, on_done), len(sources))
         if (options.alignment or options.token_scores) and not options.coverage_penalty:
             found = [hypotheses[: options.n_best] for hypotheses in found]
         if (options.alignment or options.coverage_penalty) and self.attending:
@@ -238,7 +237,7 @@ class TorchEngine:
         return pad_rows(rows, special.pad, self.n_positions).to(self.device)
 
     def _run(
-        self, work: Callable[[list[int]], list[Result]], batches: list[list[int]], progress: Progress | None = None
+        self, work: Callable[[list[int]], list[Result]], batches: list[list[int]], on_done: OnDone | None = None
     ) -> list[list[Result]]:
         """Work on all batches, on a CPU in the engine's threads."""
 
@@ -252,8 +251,8 @@ class TorchEngine:
         gathered = []
         for batch, result in zip(batches, results, strict=True):
             gathered.append(result)
-            if progress:
-                progress(batch)
+            if on_done:
+                on_done(batch)
         return gathered
 
     def close(self) -> None:

@@ -5,11 +5,15 @@ import hashlib
 import json
 import os
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from seqtool.errors import SeqtoolError
 from seqtool.files import locked, make_folder, sync, to_json, write_whole
+from seqtool.run_directory import RunDir
+from seqtool.translation.engines.interface import Engine
+from seqtool.translation.export.record import read_record
 
 PATIENCE = 2.0  # seconds: a process that was stopped, and whose work is continued, may still be ending
 FRAME = struct.Struct(">Q")  # the length of a block, before its bytes, in files that are to be joined
@@ -153,3 +157,11 @@ class FileSink:
             self.n_done = earlier["blocks"]
             self._file.truncate(earlier["bytes"])
             self._file.seek(earlier["bytes"])
+
+
+def fingerprint(models: Sequence[Path], engine: Engine, identity: Sequence[Any]) -> str:
+    """Return a text that changes when a translation would: by its model, its arithmetic, its options or its form."""
+    runs = [RunDir(path) for path in models]
+    exported = read_record(runs[0].ctranslate2) if engine.name == "ctranslate2" else None
+    parts = [[run.checksums() for run in runs], engine.name, engine.compute_type, exported, *identity]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -6,12 +6,16 @@ or a pipe gives what is there a moment after the first line, so that someone who
 
 import os
 import select
+import stat
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
+from seqtool.corpus.reading.opening import MAGIC, read_chunks, readable
 from seqtool.corpus.text import BYTE_ORDER_MARK, MAX_LINE_BYTES
 from seqtool.errors import SeqtoolError
+from seqtool.files import is_stream
 
 MAX_LINES = 4096  # in a block: enough to group by length
 MAX_BYTES = 1 << 20
@@ -119,6 +123,27 @@ def live_blocks(handle: int, wait: float = LIVE_WAIT) -> Iterator[list[bytes]]:
             yield buffer.take()
     while buffer.has_lines:
         yield buffer.take()
+
+
+def input_blocks(source: Path | int, live: bool, notify: Callable[[str], None]) -> Iterator[list[bytes]]:
+    """Yield the blocks of a file, which may be open already; a terminal or pipe is read as it comes where `live`.
+
+    `notify` is told if what comes through a pipe is compressed.
+    """
+    if isinstance(source, Path) and not (live and is_stream(source)):
+        yield from file_blocks(read_chunks(source))
+        return
+    with readable(Path("stdin") if isinstance(source, int) else source):
+        handle = source if isinstance(source, int) else os.open(source, os.O_RDONLY)
+        is_file = not live or stat.S_ISREG(os.fstat(handle).st_mode)
+        blocks = file_blocks(read_pieces(handle)) if is_file else live_blocks(handle)
+        for number, block in enumerate(blocks):
+            if number == 0 and block[0].startswith(tuple(MAGIC)):
+                notify(
+                    "the input seems to be compressed, and a pipe is read as it is; "
+                    "give the file itself as `input`, or decompress it on the way in"
+                )
+            yield block
 
 
 def read_pieces(handle: int) -> Iterator[bytes]:

@@ -8,13 +8,16 @@ writes a new word into a file that all can see, and takes a part only when that 
 import glob
 import secrets
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from seqtool import process
 from seqtool.errors import SeqtoolError
 from seqtool.files import make_folder, open_whole, write_whole
+from seqtool.progress import ShowProgress, ignore
 from seqtool.translation.lines.output import FRAME, FileSink
+from seqtool.translation.lines.stream import LineTranslator, translate_blocks
 
 POLL_SECONDS = 0.05
 
@@ -132,3 +135,31 @@ class ShardedFile:
             self._state(rank).unlink(missing_ok=True)
             self._part(rank).unlink()
         self._word_path.unlink(missing_ok=True)
+
+
+def translate_to_file(
+    worker: LineTranslator,
+    blocks: Iterable[list[bytes]],
+    output: Path,
+    identity: str,
+    resume: bool,
+    *,
+    show: ShowProgress = ignore,
+    total_bytes: int = 0,
+) -> None:
+    """Translate blocks into a file that appears when all is done, by one process or by several together.
+
+    `identity` is the fingerprint of what makes the translation; one that was interrupted is continued if that is the
+    same and `resume` is set, or torchrun has restarted its processes.
+    """
+    shard = Shard.current()
+    resume = resume or process.is_restarted()
+    if shard is None:
+        refuse_other_parts(output, 1)
+        sink = FileSink(output, identity, resume)
+        translate_blocks(worker, blocks, sink, show=show, total_bytes=total_bytes)
+        sink.finish()
+    else:
+        file = ShardedFile(output, shard, identity, resume)
+        translate_blocks(worker, blocks, file.sink, is_mine=shard.is_mine, show=show, total_bytes=total_bytes)
+        file.finish()

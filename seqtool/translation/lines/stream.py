@@ -1,19 +1,16 @@
 """Translates a stream of lines block by block: N lines in, N lines out, in order, whatever they hold."""
 
 import json
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from seqtool.progress import Progress, ShowProgress, ignore
 from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.lines.reading import decode_line, name_lines
 from seqtool.translation.results import Translation
 from seqtool.translation.translator import Translator
-
-CACHED_LINES = 4_000  # translations remembered from earlier blocks
-CACHED_BYTES = 1_000  # longer lines hardly ever come again
 
 Form = Callable[[Translation, int], str]
 
@@ -32,22 +29,6 @@ class Sink(Protocol):
         ...
 
 
-class Progress(Protocol):
-    """Who wants to know how far a translation is."""
-
-    def update(self, block: list[bytes], share: float) -> None:
-        """Take note that `share` of the present block is done."""
-        ...
-
-    def finish(self, block: list[bytes]) -> None:
-        """Take note that a block is done and written."""
-        ...
-
-    def skip(self, block: list[bytes]) -> None:
-        """Take note of a block that an earlier run has done."""
-        ...
-
-
 @dataclass
 class Summary:
     """What a translation came to."""
@@ -57,13 +38,6 @@ class Summary:
     n_split: int = 0
     n_replaced: int = 0
     n_doubtful: int = 0
-
-
-class Known(NamedTuple):
-    """A line that was translated."""
-
-    translation: Translation
-    is_valid: bool
 
 
 def plain_form(translation: Translation, number: int) -> str:
@@ -86,7 +60,7 @@ def json_form(n_best: int) -> Form:
 
 
 class LineTranslator:
-    """Translates blocks of lines, remembers the latest ones, and reports problems by line number."""
+    """Translates blocks of lines, and reports problems by line number."""
 
     def __init__(
         self,
@@ -103,44 +77,27 @@ class LineTranslator:
         self._prefix = prefix
         self._notify = notify or (lambda note: None)
         self._longest = translator.longest_part(self._options)
-        self._cache: OrderedDict[bytes, Known] = OrderedDict()
 
     def translate(self, block: list[bytes], first: int, progress: Callable[[float], None] | None = None) -> list[bytes]:
         """Return the output for each line of a block whose first line has the number `first`."""
-        known = {line: self._cache[line] for line in dict.fromkeys(block) if line in self._cache}
-        new = [line for line in dict.fromkeys(block) if line not in known]
-        if new:
-            known.update(self._translate_new(new, progress))
-        self._report(block, known, first)
-        self._remember(known)
-        numbered = enumerate(block, first)
-        return [self._form(known[line].translation, number).encode() + b"\n" for number, line in numbered]
-
-    def _translate_new(self, lines: list[bytes], progress: Callable[[float], None] | None) -> dict[bytes, Known]:
-        texts, valid = zip(*map(decode_line, lines), strict=True)
+        texts, valid = zip(*map(decode_line, block), strict=True)
         prefixes = [self._prefix] * len(texts) if self._prefix else None
         done = self._translator.translate(texts, self._options, prefixes=prefixes, progress=progress)
-        return dict(zip(lines, map(Known, done, valid), strict=True))
+        self._report(done, valid, first)
+        return [self._form(translation, number).encode() + b"\n" for number, translation in enumerate(done, first)]
 
-    def _report(self, block: list[bytes], known: dict[bytes, Known], first: int) -> None:
+    def _report(self, translations: list[Translation], valid: Sequence[bool], first: int) -> None:
         """Count what happened, and name the lines that had a problem."""
+        numbered = list(enumerate(translations, first))
+        invalid = [number for number, is_valid in enumerate(valid, first) if not is_valid]
+        split = [number for number, translation in numbered if translation.n_parts > 1]
+        doubtful = [number for number, translation in numbered if translation.n_doubtful]
         summary = self.summary
-        summary.n_lines += len(block)
-        invalid: list[int] = []
-        split: list[int] = []
-        doubtful: list[int] = []
-        for number, line in enumerate(block, first):
-            translation, is_valid = known[line]
-            summary.n_replaced += translation.n_replaced
-            summary.n_doubtful += translation.n_doubtful
-            if not is_valid:
-                invalid.append(number)
-            if translation.n_parts > 1:
-                split.append(number)
-            if translation.n_doubtful:
-                doubtful.append(number)
+        summary.n_lines += len(translations)
         summary.n_invalid += len(invalid)
         summary.n_split += len(split)
+        summary.n_replaced += sum(translation.n_replaced for translation in translations)
+        summary.n_doubtful += sum(translation.n_doubtful for translation in translations)
         if invalid:
             self._notify(f"{name_lines(invalid)}: not valid UTF-8; the bad bytes were read as U+FFFD")
         if split:
@@ -148,14 +105,41 @@ class LineTranslator:
         if doubtful:
             self._notify(f"{name_lines(doubtful)}: the translation is empty or looping, and no better one was found")
 
-    def _remember(self, known: dict[bytes, Known]) -> None:
-        """Keep the latest short lines for the blocks to come."""
-        for line, one in known.items():
-            if len(line) <= CACHED_BYTES:
-                self._cache[line] = one
-                self._cache.move_to_end(line)
-        while len(self._cache) > CACHED_LINES:
-            self._cache.popitem(last=False)
+
+class FirstTranslation:
+    """Passes translations on to the form they are printed in, and keeps the first that is neither blank nor long."""
+
+    def __init__(self, form: Form, longest: int) -> None:
+        """Keep none whose source or text has more characters than `longest`."""
+        self.form = form
+        self.longest = longest
+        self.found: Translation | None = None
+
+    def __call__(self, translation: Translation, number: int) -> str:
+        length = max(len(translation.source), len(translation.text))
+        if self.found is None and translation.text and translation.n_parts == 1 and length <= self.longest:
+            self.found = translation
+        return self.form(translation, number)
+
+
+class InputProgress:
+    """How far a translation has come in its input."""
+
+    def __init__(self, show: ShowProgress, total_bytes: int) -> None:
+        """Report with the share done if the size of the input is known (not 0)."""
+        self.n_lines = self._n_bytes = 0
+        self._show, self._total_bytes = show, total_bytes
+
+    def tell(self, block: list[bytes], share: float) -> None:
+        """Report that `share` of the present block is done."""
+        n_bytes = self._n_bytes + share * (sum(map(len, block)) + len(block))
+        done = n_bytes / self._total_bytes if self._total_bytes else None
+        self._show(Progress("translating", self.n_lines + round(share * len(block)), unit="lines", share=done))
+
+    def add(self, block: list[bytes]) -> None:
+        """Count a block as done."""
+        self.n_lines += len(block)
+        self._n_bytes += sum(map(len, block)) + len(block)
 
 
 def translate_blocks(
@@ -164,22 +148,19 @@ def translate_blocks(
     sink: Sink,
     *,
     is_mine: Callable[[int], bool] | None = None,
-    progress: Progress | None = None,
+    show: ShowProgress = ignore,
+    total_bytes: int = 0,
 ) -> Summary:
-    """Translate blocks into a sink; those that it has already, and other processes', are passed over."""
-    first = 1
+    """Translate blocks into a sink; those that it has already, and other processes', are passed over.
+
+    total_bytes is the size of the input (0: unknown), for `show`.
+    """
+    progress = InputProgress(show, total_bytes)
     for index, lines in enumerate(blocks):
-        is_done = index < sink.n_done
-        if is_done or (is_mine is not None and not is_mine(index)):
+        if index < sink.n_done or (is_mine is not None and not is_mine(index)):
             sink.skip(index, lines)
         else:
-            if progress:
-                progress.update(lines, 0.0)
-            tell = partial(progress.update, lines) if progress else None
-            sink.write(index, lines, worker.translate(lines, first, tell))
-        if progress and is_done:
-            progress.skip(lines)
-        elif progress:
-            progress.finish(lines)
-        first += len(lines)
+            progress.tell(lines, 0.0)
+            sink.write(index, lines, worker.translate(lines, progress.n_lines + 1, partial(progress.tell, lines)))
+        progress.add(lines)
     return worker.summary

@@ -1,8 +1,8 @@
-"""Prints what `seqtool check` found, for a person at a terminal. Imported only when a report is ready."""
+"""The report of a checked corpus as tables and text for a person."""
 
-from rich.console import Console  # noqa: TID253
-from rich.table import Table  # noqa: TID253
-from rich.text import Text  # noqa: TID253
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from seqtool.corpus.checking.checker import FINDINGS, SETTINGS, Finding, Report
 from seqtool.corpus.cleaning.rules import RULES
@@ -23,7 +23,7 @@ TITLES = {
     "numbers": "other numbers",
     "swapped": "swapped sides",
     "language": "another language",
-    "overlap": "also in --against",
+    "overlap": "also in a test set",
     "many_targets": "many targets",
     "duplicate": "repeated pair",
     "extra_columns": "more than two columns",
@@ -36,9 +36,8 @@ JOINERS, SPACES = "\u200c\u200d", "\u00a0\u202f\u3000"  # not printable to Pytho
 SHOWN_LINES = 8  # line numbers of a finding
 
 
-def print_report(report: Report) -> None:
-    """Print the report to stdout, with the verdict; the reasons of a bad one are the error on stderr."""
-    console = Console(highlight=False)
+def write_report(report: Report, console: Console) -> None:
+    """Write the report to a console, with the verdict but not the problems behind a bad one."""
     console.print(_totals(report))
     _print_alignment(console, report)
     found = {name: finding for name, finding in report.findings.items() if finding.pairs}

@@ -49,7 +49,7 @@ class MetricsLog:
             file.write(json.dumps(entry) + "\n")
 
 
-class Progress:
+class TrainingDisplay:
     """Shows a run; in a terminal the figures stay in place, elsewhere each report is a line."""
 
     def __init__(self, quiet: bool = False, live: bool | None = None) -> None:
