@@ -46,7 +46,7 @@ def test_share_speed_and_time_left(
 def test_a_line_is_never_longer_than_the_terminal(
     terminal: ProgressLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(module.os, "get_terminal_size", lambda handle: os.terminal_size((20, 24)))
+    monkeypatch.setattr(module, "terminal_width", lambda: 20)
     terminal(Progress("preparing", 12345678, 20000000))
     assert capsys.readouterr().err == "\rpreparing  ████████\x1b[K"
 
