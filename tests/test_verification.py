@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -215,3 +216,25 @@ def test_only_as_much_is_read_as_is_allowed(tmp_path: Path) -> None:
     assert read_limited(path, 5) == b"12345"
     with pytest.raises(SeqtoolError, match="larger than the 4 bytes"):
         read_limited(path, 4)
+
+
+FORGED = "\x1b[31mred\x1b[0m\nseqtool: forged\r\x9b2J\u202e"
+
+
+def assert_harmless(text: str) -> None:
+    assert "\\x1b[31mred" in text
+    assert not any(char in text for char in "\x1b\r\x9b\u202e")
+    assert not any(line.startswith("seqtool: forged") for line in text.splitlines())
+
+
+def test_what_a_stranger_wrote_into_a_model_never_reaches_the_terminal_raw(run: RunDir) -> None:
+    manifest = run.read_manifest()
+    run.write_manifest(replace(manifest, seqtool=FORGED, created=FORGED, versions={FORGED: FORGED}))
+    assert_harmless(run_text("info", run.path).stdout)
+    run.write_manifest(replace(manifest, files={**manifest.files, FORGED: FORGED}))
+    assert_harmless(run_text("info", run.path).stdout)
+    assert_harmless(translate(run)[2])
+    run.write_manifest(manifest)
+    run.config.write_text(f"[{json.dumps(FORGED)}]\na = 1\n")
+    run.write_manifest(replace(manifest, files={**manifest.files, "config.toml": sha256_of(run.config)}))
+    assert_harmless(translate(run)[2])

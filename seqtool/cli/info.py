@@ -42,18 +42,20 @@ def print_card(card: "Card") -> None:
     from rich.markup import escape
 
     from seqtool.evaluation.report.card_text import fact_rows, file_rows, score_rows
+    from seqtool.visible import make_visible
 
     console = Console(highlight=False)
-    console.print(f"[bold]{escape(card.path)}[/bold]  {card.state}", soft_wrap=True)
+    console.print(f"[bold]{escape(make_visible(card.path))}[/bold]  {card.state}", soft_wrap=True)
     for name, value in fact_rows(card):
-        console.print(f"[dim]{name:<20}[/dim] {escape(value)}", soft_wrap=True)
+        console.print(f"[dim]{name:<20}[/dim] {escape(make_visible(value))}", soft_wrap=True)
     if card.scores:
         console.print("\n[bold]scores[/bold]")
     for name, metric, score, signature, decoding in score_rows(card):
         made = f" ({decoding})" if decoding else ""
-        console.print(escape(f"{name}: {metric}|{signature} = {score}{made}"), soft_wrap=True)
+        console.print(escape(make_visible(f"{name}: {metric}|{signature} = {score}{made}")), soft_wrap=True)
     if card.files:
         console.print("\n[bold]files[/bold]")
     for name, size, state, checksum in file_rows(card):
         style = "bold red" if state in ("damaged", "missing") else "dim"
-        console.print(f"{escape(name):<24} {size:>8}  [{style}]{state}[/{style}]  {checksum[:16]}", soft_wrap=True)
+        name, checksum = escape(make_visible(name)), escape(make_visible(checksum[:16]))
+        console.print(f"{name:<24} {size:>8}  [{style}]{state}[/{style}]  {checksum}", soft_wrap=True)

@@ -11,6 +11,7 @@ from seqtool import __version__
 from seqtool.cli.option_names import with_options
 from seqtool.cli.streams import BROKEN_PIPE, drop_output, quiet_if_closed
 from seqtool.errors import OptionError, SeqtoolError
+from seqtool.visible import make_visible
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
@@ -63,17 +64,21 @@ def main() -> None:
         sys.exit(BROKEN_PIPE)
     except OptionError as error:
         command = f"seqtool {called}" if called in commands.COMMANDS else "seqtool"
-        fail(f"{with_options(error.marked)}\nTry '{command} --help'.", 2, error)
+        fail(f"{make_visible(with_options(error.marked))}\nTry '{command} --help'.", 2, error)
     except SeqtoolError as error:
-        fail(with_options(error.marked), 1, error)
+        fail(make_visible(with_options(error.marked)), 1, error)
     except UsageError as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "seqtool"
         message = error.format_message()  # type: ignore[attr-defined]
-        fail(f"{message}\nTry '{command} --help'.", 2, error)
+        fail(f"{make_visible(message)}\nTry '{command} --help'.", 2, error)
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        fail(f"{place}{error.strerror or error}; check the path, its permissions and the space on its disk", 1, error)
+        place = f"{make_visible(str(error.filename))}: " if error.filename else ""
+        fail(
+            f"{place}{error.strerror or error}; check the path, its permissions and the space on its disk",
+            1,
+            error,
+        )
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -7,13 +7,14 @@ from contextlib import contextmanager
 
 from seqtool.cli.option_names import with_options
 from seqtool.errors import SeqtoolError
+from seqtool.visible import make_visible
 
 BROKEN_PIPE = 141  # what a shell reports of a program that wrote into a closed pipe
 
 
 def notify(message: str) -> None:
     """Tell the user something on stderr."""
-    print(f"seqtool: {with_options(message)}", file=sys.stderr)
+    print(f"seqtool: {make_visible(with_options(message))}", file=sys.stderr)
 
 
 @contextmanager

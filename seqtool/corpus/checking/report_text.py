@@ -6,6 +6,7 @@ from rich.text import Text
 
 from seqtool.corpus.checking.checker import FINDINGS, SETTINGS, Finding, Report
 from seqtool.corpus.cleaning.rules import RULES
+from seqtool.visible import make_visible
 
 TITLES = {
     "undecodable": "not UTF-8",
@@ -32,7 +33,6 @@ TITLES = {
     "other_script": "another script",
 }
 assert tuple(TITLES) == FINDINGS
-JOINERS, SPACES = "\u200c\u200d", "\u00a0\u202f\u3000"  # not printable to Python, but part of ordinary text
 SHOWN_LINES = 8  # line numbers of a finding
 
 
@@ -118,13 +118,6 @@ def _print_line(console: Console, text: str) -> None:
     line = Text("    " + make_visible(text)) if text else Text("    (empty)", "dim")
     line.truncate(console.width, overflow="ellipsis")
     console.print(line, no_wrap=True)
-
-
-def make_visible(text: str) -> str:
-    """Write what does not print as an escape, so that a terminal shows it and obeys none of it."""
-    harmless = JOINERS if not text.strip() else JOINERS + SPACES
-    shown = (char if char.isprintable() or char in harmless else repr(char)[1:-1] for char in text)
-    return "".join(shown)
 
 
 def _percent(part: int, whole: int) -> str:
