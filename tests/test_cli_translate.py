@@ -121,7 +121,7 @@ def test_compressed_bytes_are_told_from_text(run: RunDir) -> None:
     content = gzip.compress(b"a man walks\n")
     out, err = translate(run, content)
     assert out.count(b"\n") == content.count(b"\n") + 1
-    assert "the input seems to be compressed, and a pipe is read as it is; give -i the file" in err
+    assert "the input seems to be compressed, and a pipe is read as it is; give the file" in err
 
 
 def test_a_line_through_a_named_pipe_is_answered_at_once(run: RunDir, tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_options_that_the_engine_lacks(run: RunDir) -> None:
         (["--engine", "tensorflow"], 2, "there is no engine 'tensorflow'"),
         (["--device", "tpu"], 2, "there is no device 'tpu'"),
         (["--n-best", "9", "--beam", "2"], 2, "--beam 9"),
-        (["--resume"], 2, "name it with --output FILE"),
+        (["--resume"], 2, "name it with -o FILE"),
         (["-i", "/no/such/file"], 1, "no such file"),
         (["--ban", "Donaudampfschiff"], 1, "not one token"),
         (["--output", "/dev"], 1, "is a folder"),

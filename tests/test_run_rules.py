@@ -352,9 +352,10 @@ def test_a_preparation_can_be_interrupted(tmp_path: Path, number: signal.Signals
     lines = "".join(f"line number {i} of many\tZeile Nummer {i} von vielen\n" for i in range(400_000))
     (tmp_path / "large.tsv").write_text(lines, encoding="utf-8")
     process = start(train_command([str(tmp_path / "large.tsv")], tmp_path / "run"))
-    assert process.stderr is not None
-    while "reading" not in process.stderr.readline():
+    while not RunDir(tmp_path / "run").lock.exists():
         assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.3)  # the corpus is being read, which takes some seconds
     code, errors = stop(process, number)
     assert code == 130
     assert "Traceback" not in errors

@@ -186,6 +186,6 @@ def test_the_command_writes_what_train_and_eval_take(tmp_path: Path) -> None:
     )  # fmt: skip
     assert checked.returncode == 0
     assert "also in a test set" not in checked.stdout
-    assert run_text("split", "-o", "data", cwd=tmp_path).returncode == 1
-    assert run_text("split", "a.en", "a.de", cwd=tmp_path).returncode == 1
+    assert run_text("split", "-o", "data", cwd=tmp_path).returncode == 2
+    assert run_text("split", "a.en", "a.de", cwd=tmp_path).returncode == 2
     assert run_text("split", "a.en", "a.de", "-o", "x", "--documents", "maybe", cwd=tmp_path).returncode == 2
