@@ -19,6 +19,13 @@ class Segment(NamedTuple):
     prefix: tuple[int, ...]
 
 
+class PlannedLine(NamedTuple):
+    """A line as it will be translated."""
+
+    text: str
+    segments: list[Segment]  # none if the line is blank
+
+
 class Outcome(NamedTuple):
     """The translations of a segment, best first."""
 

@@ -8,7 +8,7 @@ may call one translator at the same time.
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from seqtool.translation.guard import choose
 from seqtool.translation.lines.reading import name_lines
 from seqtool.translation.lines.splitting import split_text
 from seqtool.translation.options import describe_search, make_options
-from seqtool.translation.outcomes import Outcome, OutcomeCache, Segment
+from seqtool.translation.outcomes import Outcome, OutcomeCache, PlannedLine, Segment
 from seqtool.translation.results import Hypothesis, Translation, join_hypotheses
 
 __all__ = ["Hypothesis", "Translation", "Translator"]
@@ -152,15 +152,47 @@ class Translator:
         if prefixes is not None and len(prefixes) != len(sources):
             raise SeqtoolError(f"there are {len(sources)} sources but {len(prefixes)} prefixes; give one for each")
         search = self._one_of(options, changes)
-        engine = self.engine_for(search)
+        self.engine_for(search)
+        lines = self.plan(sources, search, prefixes)
+        wanted = dict.fromkeys(segment for line in lines for segment in line.segments)
+        found = self.recall(search, wanted)
+        found.update(self.search(search, [segment for segment in wanted if segment not in found], progress))
+        return [self.assemble(line, found, search) for line in lines]
+
+    # The steps of translate(), for a caller that makes its own batches of segments:
+
+    def plan(
+        self, sources: Sequence[str], search: SearchOptions, prefixes: Sequence[str] | None = None
+    ) -> list[PlannedLine]:
+        """Turn each line and its prefix into segments that are short enough; a blank line has none."""
         texts = [clean_text(source) for source in sources]
-        lines = self._cut(texts, prefixes or [""] * len(texts), search)
-        wanted = dict.fromkeys(segment for line in lines for segment in line)
-        found = self._known.find(search, wanted)
-        new = self._search(engine, [segment for segment in wanted if segment not in found], search, progress)
-        self._known.keep(search, new)
-        found.update(new)
-        return [self._assemble(text, line, found, search) for text, line in zip(texts, lines, strict=True)]
+        segments = self._cut(texts, prefixes or [""] * len(texts), search)
+        return [PlannedLine(text, of_line) for text, of_line in zip(texts, segments, strict=True)]
+
+    def recall(self, search: SearchOptions, segments: Iterable[Segment]) -> dict[Segment, Outcome]:
+        """Return the outcomes of those segments that are remembered."""
+        return self._known.find(search, segments)
+
+    def search(
+        self, search: SearchOptions, segments: list[Segment], progress: Callable[[float], None] | None = None
+    ) -> dict[Segment, Outcome]:
+        """Translate segments that are all different, and remember what came of it."""
+        outcomes = self._search(self.engine_for(search), segments, search, progress)
+        self._known.keep(search, outcomes)
+        return outcomes
+
+    def assemble(self, line: PlannedLine, found: Mapping[Segment, Outcome], search: SearchOptions) -> Translation:
+        """Make a line's translation from the outcomes of its segments."""
+        outcomes = [found[segment] for segment in line.segments]
+        lengths = [len(segment.ids) for segment in line.segments]
+        return Translation(
+            source=line.text,
+            source_tokens=[piece for segment in line.segments for piece in self.tokenizers.source.pieces(segment.ids)],
+            hypotheses=join_hypotheses([outcome.hypotheses for outcome in outcomes], lengths, search),
+            n_parts=max(1, len(line.segments)),
+            n_replaced=sum(outcome.replaced for outcome in outcomes),
+            n_doubtful=sum(outcome.doubtful for outcome in outcomes),
+        )
 
     def score(self, sources: Sequence[str], targets: Sequence[str], first_line: int = 1) -> list[list[float]]:
         """Return for each pair the log-probability of each target token and, last, of the end of the sentence.
@@ -246,7 +278,6 @@ class Translator:
             return self._second
 
     def _cut(self, texts: Sequence[str], prefixes: Sequence[str], search: SearchOptions) -> list[list[Segment]]:
-        """Turn each line and its prefix into segments that are short enough; a blank line has none."""
         tokenizer = self.tokenizers.source
         limit = self.longest_part(search)
 
@@ -307,21 +338,6 @@ class Translator:
             ranked = [ranked[best], *ranked[:best], *ranked[best + 1 :]]
         texts = [self._to_text(hypothesis) for hypothesis in ranked[: search.n_best]]
         return Outcome(texts, replaced=bool(best), doubtful=best is None)
-
-    def _assemble(
-        self, source: str, segments: list[Segment], found: Mapping[Segment, Outcome], search: SearchOptions
-    ) -> Translation:
-        """Make a line's translation from the outcomes of its segments."""
-        outcomes = [found[segment] for segment in segments]
-        lengths = [len(segment.ids) for segment in segments]
-        return Translation(
-            source=source,
-            source_tokens=[piece for segment in segments for piece in self.tokenizers.source.pieces(segment.ids)],
-            hypotheses=join_hypotheses([outcome.hypotheses for outcome in outcomes], lengths, search),
-            n_parts=max(1, len(segments)),
-            n_replaced=sum(outcome.replaced for outcome in outcomes),
-            n_doubtful=sum(outcome.doubtful for outcome in outcomes),
-        )
 
     def _is_empty(self, ids: Sequence[int]) -> bool:
         return not clean_text(self.tokenizers.target.decode(ids))
