@@ -6,7 +6,7 @@ from pathlib import Path
 from seqtool.config import TokenizerConfig
 from seqtool.corpus.tokenizer.interface import Tokenizer, TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_tokenizer, train_tokenizer
-from seqtool.translation.engines.interface import OnDone, SearchOptions, TokenHypothesis
+from seqtool.translation.engines.interface import Batching, OnDone, SearchOptions, TokenHypothesis
 
 TEXTS = ["A man walks in the park.", "Zwei Hunde spielen im Schnee!", "Who is she? She waves, and laughs."]
 
@@ -18,6 +18,7 @@ class ReversingEngine:
     compute_type = "float32"
     max_tokens = 0
     batch_tokens = 8192
+    batching = Batching(callers=2, rows=8, step=1)
 
     def __init__(self) -> None:
         self.calls: list[int] = []

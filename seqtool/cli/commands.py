@@ -10,6 +10,7 @@ import typer
 COMMANDS = (
     "train",
     "translate",
+    "serve",
     "eval",
     "tokenizer",
     "prepare",

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.errors import OptionError, SeqtoolError
 from seqtool.process import count_cores, local_rank, parse_device
-from seqtool.translation.engines.interface import OnDone, SearchOptions, TokenHypothesis
+from seqtool.translation.engines.interface import Batching, OnDone, SearchOptions, TokenHypothesis
 from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.search.penalties import length_penalty
 
@@ -135,6 +135,7 @@ class CTranslate2Engine:
         self.max_tokens = max(0, n_positions - 1)
         self._n_learned = n_learned
         self.batch_tokens = min(settings.batch_tokens or BATCH_TOKENS, BATCH_TOKENS)
+        self.batching = Batching(callers=self.workers, rows=BATCH_ROWS, step=1)
         self.compute_type = str(self._model.compute_type)
         self._min_rows = 1 if self.compute_type.startswith("int8") else MIN_FLOAT_ROWS
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from seqtool.config import DecodeConfig
 from seqtool.errors import OptionError
@@ -96,6 +96,14 @@ class TokenHypothesis:
     alignment: list[int] | None = None  # for each target token the source token that it attends to most
 
 
+class Batching(NamedTuple):
+    """What a caller that makes its own batches should hand over at once."""
+
+    callers: int  # threads that keep the engine busy
+    rows: int  # sentences in a call, at most
+    step: int  # lengths up to the same multiple of this are computed together without waste
+
+
 class Engine(Protocol):
     """Translates and scores batches of token ids; results do not depend on what else is in a batch.
 
@@ -106,6 +114,7 @@ class Engine(Protocol):
     compute_type: str  # what it computes in: float32, bfloat16, int8, ...
     max_tokens: int  # the longest source or target that it takes, without the end symbol; 0 where there is no limit
     batch_tokens: int  # source tokens that it translates together
+    batching: Batching
 
     def unsupported(self, options: SearchOptions, n_source: int) -> list[str]:
         """Name the options asked for that it has no match for, where sources have up to n_source tokens."""

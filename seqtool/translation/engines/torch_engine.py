@@ -22,8 +22,8 @@ from seqtool.model.loading import load_model
 from seqtool.model.oom import is_out_of_memory
 from seqtool.process import choose_device, count_cores
 from seqtool.run_directory import RunDir
-from seqtool.translation.engines.batching import MIN_ROWS, pad_rows, padded_length, plan_batches
-from seqtool.translation.engines.interface import OnDone, SearchOptions, TokenHypothesis
+from seqtool.translation.engines.batching import LENGTH_STEP, MIN_ROWS, pad_rows, padded_length, plan_batches
+from seqtool.translation.engines.interface import Batching, OnDone, SearchOptions, TokenHypothesis
 from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.engines.worker_threads import WorkerThreads
 from seqtool.translation.search.beam_search import beam_search
@@ -40,6 +40,7 @@ TORCH_TYPES = ("float32", "bfloat16", "float16")
 
 BATCH_TOKENS = 8192  # source tokens in a batch, at most
 CPU_TOKENS = 4096  # in a batch of one CPU core, at most; larger ones are no quicker
+CALL_ROWS = 32  # sentences that a caller who makes its own batches should hand over at once
 SCORED_AT_ONCE = 4096  # tokens whose log-probabilities over the vocabulary are held at once in scoring
 LOOK_EVERY = 4  # steps between looks at what is done, where a look makes the host wait for the device
 
@@ -80,6 +81,7 @@ class TorchEngine:
         self.on_cpu = self.device.type == "cpu"
         self.batch_tokens = min(batch_tokens, CPU_TOKENS) if self.on_cpu else batch_tokens
         self.workers = (threads or count_cores()) if self.on_cpu else 1
+        self.batching = Batching(callers=self.workers, rows=CALL_ROWS, step=LENGTH_STEP)
         self.attending = [model for model in self.models if model.has_attention]
         self.vocabularies = self.models[0].vocabularies
         self.n_positions = min(filter(None, (model.position_limit for model in self.models)), default=0)
