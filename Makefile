@@ -15,7 +15,7 @@ install: $(INSTALLED)  ## Set up .venv with seqtool and all that its tests need
 
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,fast,serve]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,fast,serve,cjk]'
 	touch $@
 
 demo: install  ## Train on the demo corpus, translate from stdin, print a BLEU score (a few minutes)
@@ -38,7 +38,7 @@ fuzz-test: install  ## Hostile input in bulk (some minutes)
 
 interchange-test:  ## Compare with the real transformers and Argos Translate (downloads 1.5 GB, takes some minutes)
 	test -x $(INTERCHANGE)/bin/python || $(PYTHON) -m venv $(INTERCHANGE)
-	$(INTERCHANGE)/bin/pip install --quiet --constraint constraints.txt --editable '.[dev,fast,serve,interchange]'
+	$(INTERCHANGE)/bin/pip install --quiet --constraint constraints.txt --editable '.[dev,fast,serve,cjk,interchange]'
 	$(INTERCHANGE)/bin/python -m pytest tests/deep -k "interchange or argos or libretranslate"
 
 mutation-test: install  ## Break the code in chosen places and see that a test notices each (some minutes)

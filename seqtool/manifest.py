@@ -29,6 +29,7 @@ class DataFacts:
     cleaning: dict[str, int] | None = None  # pairs that each rule dropped
     validation_pairs: int | None = None
     sources: tuple[Any, ...] | None = None  # paths
+    text: dict[str, Any] | None = None  # scripts of both sides, and the share of sources that are a single sentence
     others: dict[str, Any] = field(default_factory=dict)
 
 

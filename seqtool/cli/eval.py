@@ -84,6 +84,7 @@ def eval(
     check_usage(files or [], model or [], hyp, source, test_set, langpair, record)
     from seqtool.evaluation.scores.evaluation import ComparisonPlan, evaluate
     from seqtool.evaluation.scores.metrics import METRIC_NAMES, MetricOptions
+    from seqtool.evaluation.scores.tokenizers import fit_options
     from seqtool.translation.engines.settings import EngineSettings
 
     names = [name.strip().lower() for names in metrics or METRIC_NAMES for name in names.split(",") if name.strip()]
@@ -121,6 +122,9 @@ def eval(
         options, [path for path in (output, per_sentence) if path], model[0] if model and record else None
     )
     texts = read_test_set(files or [], bool(model), source, test_set, langpair)
+    options, note = fit_options(options, texts.references[0], configured_tokenizer(model or []))
+    if note:
+        notify(note)
     system, *others = get_systems(hyp or model or [], vs or [], texts, settings, search)
     failure = write_output(output, system) if output else None
     found = evaluate(texts, system, options, others, plan, worst, with_sentences=per_sentence is not None)
@@ -176,6 +180,14 @@ def check_before_work(options: "MetricOptions", outputs: list[Path], recorded: P
         RunDir(recorded).read_manifest()
     if recorded and not os.access(recorded, os.W_OK):
         raise SeqtoolError(f"{recorded}: cannot be written to; leave out --record")
+
+
+def configured_tokenizer(models: list[Path]) -> str:
+    """Return sacreBLEU's tokenizer that a model was validated with; "auto" without a model."""
+    from seqtool.config import load_config
+    from seqtool.run_directory import RunDir
+
+    return load_config(RunDir(models[0]).require_files().config).train.bleu_tokenize if models else "auto"
 
 
 def read_test_set(

@@ -137,13 +137,16 @@ def withdraw(
 
 
 def keep_fitted(entries: Mapping[str, Entry], given: Mapping[str, Entry], earlier: Config) -> dict[str, Entry]:
-    """Return what an earlier session of the run fitted to the memory and device, unless the user asks for another."""
-    fitted = {}
+    """Return what an earlier session of the run fitted to the memory, the device and the corpus, unless the user asks
+    for another."""
+    fitted: dict[str, Any] = {}
     wanted, before = entries.get("train.batch_tokens"), earlier.train
     if wanted and wanted.value == "auto" and before.batch_tokens != "auto":
         fitted = {"train.batch_tokens": before.batch_tokens, "train.micro_tokens": before.micro_tokens}
     elif "train.micro_tokens" not in given:
         fitted = {"train.micro_tokens": before.micro_tokens}
+    if before.bleu_tokenize != "auto" and entries.get("train.bleu_tokenize", Entry("auto", "")).value == "auto":
+        fitted["train.bleu_tokenize"] = before.bleu_tokenize
     default = Config().settings()
     now = {name: entries[name].value if name in entries else default[name] for name in fitted}
     return {name: Entry(value, EARLIER) for name, value in fitted.items() if value != now[name]}

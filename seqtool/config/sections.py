@@ -129,6 +129,11 @@ class TrainConfig:
     metric: str = setting(
         "bleu", "metric for early stopping and for the best checkpoint", choices=("bleu", "chrf", "loss")
     )
+    bleu_tokenize: str = setting(
+        "auto",
+        "sacreBLEU's tokenizer for BLEU; 'auto' goes by the script of the target",
+        choices=("auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores101", "flores200", "spm", "none"),
+    )
     valid_beam: int = setting(1, "beam width of the translations made in validation", low=1, high=1000)
     save_every: int = setting(1000, "steps between checkpoints", low=1)
     keep: int = setting(5, "newest checkpoints to keep, beside the best", low=1)

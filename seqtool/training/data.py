@@ -33,10 +33,10 @@ class TrainingData:
         return replace(self.corpus.describe(), validation_pairs=len(self.valid))
 
 
-def prepare_data(request: TrainRequest, run: RunDir, settings: RunSettings, display: TrainingDisplay) -> None:
+def prepare_data(request: TrainRequest, run: RunDir, settings: RunSettings, display: TrainingDisplay) -> PreparedCorpus:
     """Make tokenizer and prepared corpus unless they are there unchanged."""
     with ProgressLine() as line:
-        _, notes = prepare_run(
+        prepared, notes = prepare_run(
             run,
             PrepareRequest.of(settings.config, request.corpora, request.valid, request.against),
             settings.config.tokenizer,
@@ -46,6 +46,7 @@ def prepare_data(request: TrainRequest, run: RunDir, settings: RunSettings, disp
         )
     for note in notes:
         display.say(note)
+    return prepared
 
 
 def open_data(request: TrainRequest, run: RunDir, config: Config) -> TrainingData:

@@ -35,6 +35,7 @@ from seqtool.training.resolution import (
     check_unchanged,
     resolve_machine,
     resolve_training,
+    with_tokenizer_of_bleu,
 )
 from seqtool.training.trainer import Trainer
 from seqtool.training.validation import Validator
@@ -86,9 +87,12 @@ def prepare(request: TrainRequest, run: RunDir, workers: Workers, display: Train
     check_unchanged(run, settings.resolved)
     if settings.resolved.preset:
         display.say(f"{settings.resolved.preset}: {describe_config(settings.config)}")
-    prepare_data(request, run, settings, display)
-    run.write_config(config_to_toml(settings.config))
-    return settings.config
+    corpus = prepare_data(request, run, settings, display)
+    config, note = with_tokenizer_of_bleu(settings.config, corpus)
+    if note:
+        display.say(note)
+    run.write_config(config_to_toml(config))
+    return config
 
 
 def build_trainer(

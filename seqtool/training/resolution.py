@@ -1,7 +1,7 @@
 """Resolves the configuration of a run from what is in its folder, and what 'auto' stands for on this machine."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ from seqtool.config import (
     load_config,
     resolve_config,
 )
+from seqtool.corpus.preparing.prepared import PreparedCorpus
 from seqtool.corpus.preparing.run_corpus import count_known_pairs, given_tokenizers, load_tokenizers
 from seqtool.corpus.reading.corpus import Corpus
+from seqtool.corpus.scripts import name_writing
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.errors import SeqtoolError
 from seqtool.process import threads_per_process
@@ -111,6 +113,16 @@ def check_unchanged(run: RunDir, resolved: Resolved) -> None:
             f"Give those again to continue it (`config_file` with {run.config} gives all of them), "
             "`out` for a new run, or `fresh=True` to start over"
         )
+
+
+def with_tokenizer_of_bleu(config: Config, corpus: PreparedCorpus) -> tuple[Config, str]:
+    """Choose sacreBLEU's tokenizer by the target's script unless one is given, once for the run; return a note too."""
+    from seqtool.evaluation.scores.tokenizers import choose_tokenizer
+
+    if config.train.bleu_tokenize != "auto":
+        return config, ""
+    tokenize, note = choose_tokenizer(name_writing((corpus.text or {}).get("scripts", {}).get("target", {})))
+    return replace(config, train=replace(config.train, bleu_tokenize=tokenize)), note
 
 
 def changes(before: Config, after: Config) -> Iterable[tuple[str, Any, Any]]:

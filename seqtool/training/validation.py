@@ -53,6 +53,8 @@ class Validator:
         self.pairs = list(pairs)
         self.config = config
         self.device = device
+        tokenize = config.train.bleu_tokenize
+        self._tokenize = None if tokenize == "auto" else tokenize
         self.model = build_model(config.model, tokenizers.vocabularies)
         self._special = tokenizers.special
         self.model.to(device).eval()
@@ -74,7 +76,7 @@ class Validator:
                 tensor.copy_(weights[name])
         translations = self._translator.translate([src for src, _ in self.pairs], beam=beam, **options)
         hypotheses = [translation.text for translation in translations]
-        bleu, chrf = score_bleu_chrf(hypotheses, [[tgt for _, tgt in self.pairs]])
+        bleu, chrf = score_bleu_chrf(hypotheses, [[tgt for _, tgt in self.pairs]], self._tokenize)
         return Validation(self._mean_loss(), bleu, chrf, hypotheses, self._translator.describe(beam=beam, **options))
 
     def _mean_loss(self) -> float:

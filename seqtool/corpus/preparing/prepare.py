@@ -29,6 +29,7 @@ from seqtool.corpus.cleaning.rules import (
 from seqtool.corpus.preparing.block_encoder import ALL_RULES, HELD_OUT, EncodedBlock, EncodingSetup, encode_blocks
 from seqtool.corpus.preparing.prepared import FORMAT, MANIFEST, PreparedCorpus, PrepareRequest, SourceFile
 from seqtool.corpus.preparing.prepared import HELD_OUT as HELD_OUT_FILE
+from seqtool.corpus.preparing.text_facts import TextSample
 from seqtool.corpus.preparing.token_array import TokenArrayWriter
 from seqtool.corpus.reading.blocks import count_pairs, read_blocks
 from seqtool.corpus.reading.lines import PairBlock
@@ -110,6 +111,7 @@ class _Preparation:
         rules = CleaningRules.learn(request.clean, against, request.corpora)
         self._setup = EncodingSetup(rules, tokenizers, request.data.max_tokens)
         self._seen = Deduplicator(request.clean)
+        self._sample = TextSample(0)
         self._writers = [
             TokenArrayWriter(folder, side, tokenizer.vocab_size, request.data.max_tokens)
             for side, tokenizer in (("source", tokenizers.source), ("target", tokenizers.target))
@@ -121,6 +123,7 @@ class _Preparation:
 
     def run(self, pairs: int, show: ShowProgress) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what the manifest says of the corpora, and of the files."""
+        self._sample = TextSample(pairs)
         workers = self._request.data.workers or (1 if pairs < SMALL else count_cores())
         blocks = encode_blocks(self._all_blocks(), self._setup, workers)
         with contextlib.closing(blocks), contextlib.ExitStack() as stack:
@@ -144,6 +147,7 @@ class _Preparation:
         before = verdicts.kept
         self._mark_held_out(verdicts)
         self._seen.mark(verdicts)
+        self._sample.add(block, verdicts)
         left = verdicts.kept[before]
         for writer, rows in zip(self._writers, (encoded.source, encoded.target), strict=True):
             writer.append(*rows.select(left))
@@ -174,7 +178,8 @@ class _Preparation:
             corpora.append({**facts, "last": first + n_kept})
             first += n_kept
         dropped = {rule: self._dropped[rule] for rule in ALL_RULES if self._dropped[rule]}
-        return {"corpora": corpora, "dropped": dropped, "extra_columns": self._n_extra}
+        facts = {"corpora": corpora, "dropped": dropped, "extra_columns": self._n_extra}
+        return {**facts, "text": self._sample.describe()}
 
 
 # The folder

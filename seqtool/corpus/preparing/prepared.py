@@ -166,6 +166,11 @@ class PreparedCorpus:
         """How many pairs each rule dropped."""
         return dict(self.manifest["dropped"])
 
+    @property
+    def text(self) -> dict[str, Any] | None:
+        """What the text is like; None where an early version prepared it, which did not measure that."""
+        return self.manifest.get("text")
+
     @cached_property
     def fingerprint(self) -> str:
         """Names the content: equal where tokens, tokenizers and weights are equal."""
@@ -181,6 +186,7 @@ class PreparedCorpus:
             read=self.n_read,
             cleaning=self.dropped,
             sources=tuple(file["path"] for group in self.manifest["sources"] for file in group),
+            text=self.text,
         )
 
     @cached_property

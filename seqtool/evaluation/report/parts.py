@@ -3,12 +3,14 @@
 import base64
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from html import escape
 
 import numpy as np
 
+from seqtool.corpus.scripts import SPACELESS
 from seqtool.evaluation.report.attention_map import attention_svg
 from seqtool.evaluation.report.attention_reading import AttentionMap
 from seqtool.evaluation.report.card import Card
@@ -19,6 +21,7 @@ from seqtool.evaluation.scores.diagnosis import LengthBucket, OutputFaults
 from seqtool.evaluation.scores.metrics import METRIC_TITLES, SentenceScore
 
 MAX_NOTES = 200
+WORD = re.compile(rf"(?:[{SPACELESS}]|[^\s{SPACELESS}]+) ?")
 FAULT_TITLES = {
     "empty": "empty",
     "looping": "looping (words repeated over and over)",
@@ -158,14 +161,22 @@ def samples(pairs: Sequence[TranslatedPair], scores: Sequence[SentenceScore], ro
 
 def mark_differences(hypothesis: str, reference: str) -> tuple[str, str]:
     """Return both texts as HTML with the words marked that the other does not have in that place."""
-    sides = [hypothesis.split(), reference.split()]
-    marked: list[list[str]] = [[], []]
-    for tag, *spans in difflib.SequenceMatcher(None, sides[0], sides[1], autojunk=False).get_opcodes():
+    sides = [cut_words(hypothesis), cut_words(reference)]
+    words = [[word.rstrip() for word in side] for side in sides]
+    marked = ["", ""]
+    for tag, *spans in difflib.SequenceMatcher(None, words[0], words[1], autojunk=False).get_opcodes():
         for side in (0, 1):
-            words = escape(" ".join(sides[side][spans[2 * side] : spans[2 * side + 1]]))
-            if words:
-                marked[side].append(words if tag == "equal" else f"<mark>{words}</mark>")
-    return " ".join(marked[0]), " ".join(marked[1])
+            text = "".join(sides[side][spans[2 * side] : spans[2 * side + 1]])
+            inner = escape(text.rstrip())
+            space = " " if text != text.rstrip() else ""
+            if inner:
+                marked[side] += (inner if tag == "equal" else f"<mark>{inner}</mark>") + space
+    return marked[0].rstrip(), marked[1].rstrip()
+
+
+def cut_words(text: str) -> list[str]:
+    """Cut a text into words, each with the space after it; in a script without spaces a character counts as one."""
+    return WORD.findall(" ".join(text.split()))
 
 
 def attention(maps: Sequence[AttentionMap]) -> str:

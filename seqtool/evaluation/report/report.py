@@ -13,7 +13,8 @@ from seqtool.evaluation.report.card import Card, read_card
 from seqtool.evaluation.report.card_text import describe_model
 from seqtool.evaluation.report.history import TranslatedPair, read_translated_pairs
 from seqtool.evaluation.scores.diagnosis import bucket_by_length, find_faults, sample_rows
-from seqtool.evaluation.scores.metrics import score_sentences, sentence_signatures
+from seqtool.evaluation.scores.metrics import MetricOptions, score_sentences, sentence_signatures
+from seqtool.evaluation.scores.tokenizers import fit_options
 from seqtool.files import write_whole
 from seqtool.run_directory import RunDir
 
@@ -54,7 +55,7 @@ def render_report(card: Card, pairs: Sequence[TranslatedPair], maps: Sequence[At
         parts.tiles(card),
         parts.section("Training", parts.curves(card.history)),
         parts.section("Scores", parts.score_table(card)),
-        *quality_sections(pairs),
+        *quality_sections(card, pairs),
         parts.section(
             "Attention",
             parts.attention(maps),
@@ -76,15 +77,17 @@ def render_report(card: Card, pairs: Sequence[TranslatedPair], maps: Sequence[At
     )
 
 
-def quality_sections(pairs: Sequence[TranslatedPair]) -> list[str]:
+def quality_sections(card: Card, pairs: Sequence[TranslatedPair]) -> list[str]:
     """The sections that come from the validation translations."""
     if not pairs:
         return []
     sources, references = [pair.src for pair in pairs], [[pair.ref for pair in pairs]]
     hypotheses = [pair.hyp for pair in pairs]
-    scores = score_sentences(hypotheses, references)
-    buckets = bucket_by_length(hypotheses, references, sources)
-    signature = sentence_signatures(references)[0]
+    configured = card.config.train.bleu_tokenize if card.config else "auto"
+    options, _ = fit_options(MetricOptions(), references[0], configured)
+    scores = score_sentences(hypotheses, references, options)
+    buckets = bucket_by_length(hypotheses, references, sources, options)
+    signature = sentence_signatures(references, options)[0]
     return [
         parts.section("By sentence length", parts.lengths(buckets, find_faults(hypotheses, references, sources))),
         parts.section(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from seqtool.corpus.scripts import lacks_spaces
 from seqtool.evaluation.scores.metrics import MetricOptions, MetricScore, SentenceScore, score_corpus
 from seqtool.translation.guard import longest_run
 
@@ -85,9 +86,7 @@ def bucket_by_length(
 
 def length_unit(lines: Sequence[str]) -> str:
     """Return what to count: characters for a text that is written without spaces, otherwise words."""
-    n_characters = sum(len(line.strip()) for line in lines)
-    n_words = sum(len(line.split()) for line in lines)
-    return "characters" if n_words and n_characters / n_words > 15 else "words"
+    return "characters" if lacks_spaces(lines) else "words"
 
 
 def worst_rows(scores: Sequence[SentenceScore], n_rows: int) -> list[int]:

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from seqtool.evaluation.scores.comparison import Comparison, SystemLines, compare_systems
-from seqtool.evaluation.scores.diagnosis import LengthBucket, OutputFaults, bucket_by_length, find_faults, worst_rows
+from seqtool.evaluation.scores.diagnosis import (
+    LengthBucket,
+    OutputFaults,
+    bucket_by_length,
+    find_faults,
+    length_unit,
+    worst_rows,
+)
 from seqtool.evaluation.scores.metrics import (
     MetricOptions,
     MetricScore,
@@ -118,6 +125,11 @@ def sentence_table(found: Evaluation) -> Iterator[str]:
     """Yield the lines of a TSV with one row per sentence; tabs within texts become spaces."""
     assert found.sentence_scores is not None
     references = found.test_set.references
+    counts_words = length_unit(references[0]) == "words"
+
+    def measure(text: str) -> int:
+        return len(text.split()) if counts_words else len(text.strip())
+
     names = ["reference"] if len(references) == 1 else [f"reference_{i}" for i in range(1, len(references) + 1)]
     yield "\t".join(["line", "source", *names, "hypothesis", "chrf", "bleu", "model_score", "length_ratio"])
     for row, (hypothesis, score) in enumerate(zip(found.system.lines, found.sentence_scores, strict=True)):
@@ -125,6 +137,6 @@ def sentence_table(found: Evaluation) -> Iterator[str]:
         source = found.test_set.sources[row] if found.test_set.sources is not None else ""
         model_score = "" if found.system.scores is None else f"{found.system.scores[row]:.6g}"
         texts = [" ".join(text.split("\t")) for text in (source, *refs, hypothesis)]
-        n_wanted = len(refs[0].split())
-        ratio = f"{len(hypothesis.split()) / n_wanted:.3f}" if n_wanted else ""
+        n_wanted = measure(refs[0])
+        ratio = f"{measure(hypothesis) / n_wanted:.3f}" if n_wanted else ""
         yield "\t".join([str(row + 1), *texts, f"{score.chrf:.2f}", f"{score.bleu:.2f}", model_score, ratio])

@@ -95,9 +95,12 @@ def score_corpus(
     return [_score_with(name, build_metric(name, options, references), hypotheses, options) for name in options.metrics]
 
 
-def score_bleu_chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> tuple[MetricScore, MetricScore]:
-    """Return BLEU and chrF with default options: what validation in training logs and `seqtool eval` prints too."""
-    bleu, chrf = score_corpus(hypotheses, references, MetricOptions(metrics=("bleu", "chrf"), force=True))
+def score_bleu_chrf(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str | None = None
+) -> tuple[MetricScore, MetricScore]:
+    """Return BLEU and chrF: what validation in training logs and `seqtool eval` prints too."""
+    options = MetricOptions(metrics=("bleu", "chrf"), tokenize=tokenize, force=True)
+    bleu, chrf = score_corpus(hypotheses, references, options)
     return bleu, chrf
 
 
