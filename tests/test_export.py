@@ -106,15 +106,6 @@ def test_int8_rows_cannot_overflow_sixteen_bits() -> None:
     assert (np.abs(spec.weight / spec.weight_scale[:, None] - values) <= 0.5 * steps + 1e-7).all()
 
 
-def test_the_sinusoids_are_those_of_the_model() -> None:
-    import torch
-
-    from seqtool.model.ctranslate2_spec import sinusoids
-    from seqtool.model.positions import sinusoids as reference
-
-    np.testing.assert_allclose(sinusoids(50, 12), reference(torch.arange(50), 12).numpy(), atol=1e-5)
-
-
 def test_an_export_that_fails_its_check_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = make_run(tmp_path)
     export_ctranslate2(run, "float32")

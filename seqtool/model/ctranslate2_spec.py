@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from seqtool.config import TransformerConfig
 from seqtool.corpus.tokenizer.interface import TokenizerPair
+from seqtool.model.sinusoids import sinusoids
 
 Weights = Mapping[str, NDArray[np.float32]]
 
@@ -120,10 +121,3 @@ def fill_norm(spec: Any, weights: Weights, name: str) -> None:
     spec.gamma = weights[f"{name}.weight"]
     if f"{name}.bias" in weights:
         spec.beta = weights[f"{name}.bias"]
-
-
-def sinusoids(n_positions: int, width: int) -> NDArray[np.float32]:
-    """Return the paper's encodings (positions, width), sin on even and cos on odd places."""
-    rates = 10000.0 ** (np.arange(0, width, 2, dtype=np.float64) / width)
-    angles = np.arange(n_positions, dtype=np.float64)[:, None] / rates
-    return np.stack((np.sin(angles), np.cos(angles)), axis=-1).reshape(n_positions, width).astype(np.float32)

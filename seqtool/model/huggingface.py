@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from seqtool.config import TransformerConfig
 from seqtool.errors import SeqtoolError
+from seqtool.model.sinusoids import sinusoids
 
 Weights = Mapping[str, NDArray[np.float32]]
 
@@ -253,14 +254,13 @@ def check_positions(config: TransformerConfig, weights: Weights) -> None:
             continue
         if table.ndim != 2 or table.shape[1] != d:
             raise SeqtoolError(f"its {side} positions have the shape {table.shape}, not (positions, {d})")
-        if not np.allclose(table, sinusoids(len(table), d), atol=2e-3):
+        if not np.allclose(table, their_sinusoids(len(table), d), atol=2e-3):
             raise SeqtoolError(f"its {side} has learned positions; only models with fixed sinusoids can be imported")
 
 
-def sinusoids(n_positions: int, width: int) -> NDArray[np.float32]:
+def their_sinusoids(n_positions: int, width: int) -> NDArray[np.float32]:
     """Return their positions: sines in the first half of each row, cosines in the second."""
-    angles = np.arange(n_positions)[:, None] / 10000.0 ** (np.arange(0, width, 2) / width)
-    return np.concatenate((np.sin(angles), np.cos(angles)), 1).astype(np.float32)
+    return sinusoids(n_positions, width)[:, permutation(width)]
 
 
 def count_bytes(config: TransformerConfig) -> int:

@@ -8,13 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from seqtool.errors import SeqtoolError
-
-
-def sinusoids(positions: Tensor, width: int) -> Tensor:
-    """Return the paper's encoding (T, width): sin on even and cos on odd places, wavelengths from 2 pi to 20000 pi."""
-    even = torch.arange(0, width, 2, device=positions.device, dtype=torch.float32)
-    angles = positions.float()[:, None] / 10000.0 ** (even / width)  # (T, width / 2)
-    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)  # (T, width)
+from seqtool.model.sinusoids import sinusoids
 
 
 class SinusoidalPositions(nn.Module):
@@ -26,16 +20,21 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         self.d_model = d_model
         # Not part of the saved weights: it follows from the formula, and longer tables are made as needed.
-        self.register_buffer("table", sinusoids(torch.arange(ready), d_model), persistent=False)
+        self.register_buffer("table", self.make_table(ready, torch.get_default_device()), persistent=False)
 
     def forward(self, x: Tensor, start: int) -> Tensor:
         """Add the encodings of positions start, start + 1, ... to x (B, T, D)."""
         table, end = self.table, start + x.shape[1]
         if end > table.shape[0]:
-            with torch.inference_mode(False):  # what grows in translation must serve training too
-                table = sinusoids(torch.arange(2 * end, device=table.device), self.d_model)
+            table = self.make_table(2 * end, table.device)
             self.table = table  # set once, read once: several threads may come here together
         return x + table[start:end].to(x.dtype)
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def make_table(self, n_positions: int, device: torch.device) -> Tensor:
+        """Return the encodings (T, D) of the first positions."""
+        with torch.inference_mode(False):  # what grows in translation must serve training too
+            return torch.from_numpy(sinusoids(n_positions, self.d_model)).to(device)
 
 
 class LearnedPositions(nn.Module):

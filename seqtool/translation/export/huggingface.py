@@ -20,7 +20,7 @@ from seqtool.corpus.tokenizer.marian import MarianTokenizer
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
 from seqtool.files import make_folder, to_json, whole_folder, write_whole
-from seqtool.model.huggingface import SOURCE, TARGET, sinusoids, usual_power, write_config, write_weights
+from seqtool.model.huggingface import SOURCE, TARGET, their_sinusoids, usual_power, write_config, write_weights
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.interface import USUAL_LENGTH_PENALTY
 from seqtool.translation.export.ctranslate2 import check_place, read_float32
@@ -82,7 +82,7 @@ def export_huggingface(
     source, target = their_vocabularies(tokenizers, config.model.zero_start and bool(start.any()))
     weights = write_weights(config.model, ours, source.rows, target.rows)
     if settings["model_type"] == "pegasus":  # it would compute them too, but warns that they are missing
-        table = sinusoids(count_positions(config), config.model.d_model)
+        table = their_sinusoids(count_positions(config), config.model.d_model)
         weights.update({f"model.{side}.embed_positions.weight": table for side in ("encoder", "decoder")})
     make_folder(folder.absolute().parent)
     try:
