@@ -117,7 +117,8 @@ def main() -> None:
     train(args)
     show_curve(args.out)
     if not args.no_test:
-        for engine in ("torch", "ctranslate2"):
+        exported = (args.out / "ctranslate2").is_dir()  # CTranslate2 has the Transformer alone
+        for engine in ("torch", "ctranslate2") if exported else ("torch",):
             scores = evaluate(args, engine)
             print(f"\ntest 2016, {engine}: {json.dumps(scores.get('decoding', {}))}")
             for name in ("bleu", "chrf"):

@@ -1,5 +1,6 @@
 """A training run small enough to be repeated many times, with everything on that could make a resume inexact."""
 
+import dataclasses
 import json
 import signal
 import subprocess
@@ -7,6 +8,8 @@ import time
 from pathlib import Path
 
 from command_line import SEQTOOL, run_command, start_command
+
+from seqtool.config.model import model_section
 
 DEMO = Path(__file__).parent.parent / "data"
 SETTINGS = {
@@ -55,8 +58,14 @@ def name_corpus(folder: Path) -> list[str]:
 
 
 def train_command(corpus: list[str], out: Path, **changes: object) -> list[str]:
-    """Return the command of a small run; changes are settings with _ for the dot: train_steps=9."""
-    settings = {**SETTINGS, **{name.replace("_", ".", 1): value for name, value in changes.items()}}
+    """Return the command of a small run; changes are settings with _ for the dot: train_steps=9.
+
+    Of SETTINGS, those that another kind of model does not have are left out.
+    """
+    section = model_section(changes.get("model_kind", "transformer"))
+    known = {f"model.{field.name}" for field in dataclasses.fields(section)}
+    settings = {name: value for name, value in SETTINGS.items() if not name.startswith("model.") or name in known}
+    settings |= {name.replace("_", ".", 1): value for name, value in changes.items()}
     chosen = [argument for name, value in settings.items() for argument in ("--set", f"{name}={value}")]
     return [*SEQTOOL, "train", *corpus, "-o", str(out), "--preset", "tiny", *chosen]
 

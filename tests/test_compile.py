@@ -2,15 +2,18 @@
 
 import random
 import shutil
+from collections.abc import Callable
 
 import pytest
 import torch
 from special_ids import PAD, vocabularies
+from test_kinds import tiny
 from tiny_models import VOCAB, make_sentences, pad, shift, tiny_config
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch._dynamo.utils import counters
 
+from seqtool.model.interface import TranslationModel
 from seqtool.model.transformer import Transformer
 from seqtool.training.loss import smoothed_cross_entropy
 
@@ -37,7 +40,9 @@ def make_batches(n: int) -> list[tuple[Tensor, Tensor, Tensor]]:
     return batches
 
 
-def train(model: Transformer, forward: torch.nn.Module, batches: list[tuple[Tensor, Tensor, Tensor]]) -> list[float]:
+def train(
+    model: TranslationModel, forward: Callable[..., Tensor], batches: list[tuple[Tensor, Tensor, Tensor]]
+) -> list[float]:
     """Return the losses of training by `forward`, which is the model itself or its compiled form."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     losses = []
@@ -77,3 +82,20 @@ def test_other_variants_are_one_graph_too(positions, norm):
     losses = train(model, compiled, make_batches(25))
     assert all(0 < loss < 20 for loss in losses)
     assert 1 <= counter.frame_count <= FIRST_AND_THREE_MORE
+
+
+@pytest.mark.parametrize("changes", [{}, {"input_feeding": True}, {"kind": "decoder"}, {"kind": "conv"}], ids=str)
+def test_other_kinds_compile_few_graphs_with_the_same_losses(
+    changes: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is captured is run as it is, for the test's speed; a recurrent network compiles the steps of its cells."""
+    counter, compile_ = CompileCounterWithBackend("eager"), torch.compile
+    monkeypatch.setattr(
+        torch, "compile", lambda function, dynamic: compile_(function, dynamic=dynamic, backend=counter, fullgraph=True)
+    )
+    plain, model = tiny(**changes).float().train(), tiny(**changes).float().train()
+    batches = make_batches(12)
+    expected = train(plain, plain, batches)
+    assert train(model, model.compile_for_training(), batches) == pytest.approx(expected, rel=1e-5)
+    cells = len({module.step for module in model.modules() if hasattr(module, "step")})
+    assert 1 <= counter.frame_count <= FIRST_AND_THREE_MORE * max(1, cells)

@@ -5,6 +5,7 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
 from command_line import run_command
 from small_run import (
     assert_same_run,
@@ -30,6 +31,17 @@ def test_a_run_killed_again_and_again_ends_as_the_undisturbed_one(
         assert stop(process, signal.SIGKILL)[0] == -signal.SIGKILL
     run_to_end(train_command(corpus, run))
     assert_same_run(run, finished)
+
+
+@pytest.mark.parametrize("kind", ["rnn", "decoder", "conv"])
+def test_a_killed_run_of_every_kind_ends_as_the_undisturbed_one(tmp_path: Path, corpus: list[str], kind: str) -> None:
+    settings = {"model_kind": kind, "train_steps": 12, "train_validate_every": 6}
+    run_to_end(train_command(corpus, tmp_path / "undisturbed", **settings))
+    process = start(train_command(corpus, tmp_path / "run", **settings))
+    assert wait_for_step(tmp_path / "run", 5, process)
+    assert stop(process, signal.SIGKILL)[0] == -signal.SIGKILL
+    run_to_end(train_command(corpus, tmp_path / "run", **settings))
+    assert_same_run(tmp_path / "run", tmp_path / "undisturbed")
 
 
 def test_a_run_with_a_time_budget_keeps_its_plan_when_killed(tmp_path: Path, corpus: list[str]) -> None:

@@ -1,5 +1,6 @@
 """Makes run directories with tiny models, random or trained for a few seconds, to test translation with."""
 
+import dataclasses
 import functools
 import random
 from pathlib import Path
@@ -7,7 +8,8 @@ from typing import Any
 
 from special_ids import BOS, EOS, vocabularies
 
-from seqtool.config import Config, DataConfig, DecodeConfig, TokenizerConfig, TransformerConfig, config_to_toml
+from seqtool.config import Config, DataConfig, DecodeConfig, ModelConfig, TokenizerConfig, config_to_toml
+from seqtool.config.model import model_section
 from seqtool.corpus.tokenizer.bpe import BpeTokenizer
 from seqtool.corpus.tokenizer.registry import load_pair, train_tokenizer
 from seqtool.manifest import Manifest
@@ -52,19 +54,23 @@ def make_run(
     vocab: int = 340,
     joint: bool = True,
     max_tokens: int = 64,
+    kind: str = "transformer",
     **model: Any,
 ) -> RunDir:
     """Write config, tokenizer, weights and manifest; `trained` weights make sensible sentences that end."""
     import torch
 
+    from seqtool.model.kinds import build_model
     from seqtool.model.loading import save_weights, weights_of
-    from seqtool.model.transformer import Transformer
 
     path.mkdir(parents=True, exist_ok=True)
     run = RunDir(path)
-    shape = {"d_model": 32, "d_ff": 64, "n_heads": 2, "encoder_layers": 1, "decoder_layers": 2, "dropout": 0.0}
+    section, width = model_section(kind), 64 if kind == "rnn" else 32  # whole vectors for each direction
+    shape = {"d_model": width, "d_ff": 64, "n_heads": 2, "encoder_layers": 1, "decoder_layers": 2, "dropout": 0.0}
+    known = {field.name for field in dataclasses.fields(section)}
+    shape = {name: value for name, value in shape.items() if name in known}
     config = Config(
-        model=TransformerConfig(**{**shape, "share_embeddings": joint, **model}),
+        model=section(**{"kind": kind, **shape, "share_embeddings": joint, **model}),
         tokenizer=TokenizerConfig(vocab_size=vocab, joint=joint),
         data=DataConfig(max_tokens=max_tokens),
         decode=DecodeConfig(beam=3),
@@ -79,7 +85,7 @@ def make_run(
     else:
         tokenizers = load_pair(run)
         torch.manual_seed(seed)
-        net = Transformer(config.model, tokenizers.vocabularies)
+        net = build_model(config.model, tokenizers.vocabularies)
         with torch.no_grad():
             for weight in net.parameters():
                 weight.add_(torch.randn_like(weight), alpha=0.1)
@@ -90,21 +96,21 @@ def make_run(
 
 
 @functools.cache
-def train_weights(config: TransformerConfig, tokenizer_model: bytes, steps: int = 200) -> Any:
+def train_weights(config: ModelConfig, tokenizer_model: bytes, steps: int = 200) -> Any:
     """Train a model to translate word by word, for a few seconds and once a test session."""
     import torch
     import torch.nn.functional as F
     from special_ids import PAD
 
+    from seqtool.model.kinds import build_model
     from seqtool.model.loading import weights_of
-    from seqtool.model.transformer import Transformer
 
     def pad(rows: list[list[int]]) -> torch.Tensor:
         return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=PAD)
 
     tokenizer = BpeTokenizer(tokenizer_model)
     torch.manual_seed(1)
-    net = Transformer(config, vocabularies(tokenizer.vocab_size))
+    net = build_model(config, vocabularies(tokenizer.vocab_size))
     optimizer = torch.optim.Adam(net.parameters(), lr=0.0)
     for step in range(steps):
         lines = make_lines(32, seed=1000 + step)

@@ -130,11 +130,6 @@ class Conv(TranslationModel):
         self.encoder_norm, self.decoder_norm = nn.LayerNorm(config.d_model), nn.LayerNorm(config.d_model)
         initialise(self)
 
-    @property
-    def output_weight(self) -> Tensor:
-        """The (V, D) weights that turn decoder states into logits: the target embeddings."""
-        return self.tgt_embedding.tokens.weight
-
     def encode(self, src: Tensor) -> ConvMemory:
         """Encode source ids (B, S)."""
         mask = src != self.vocabularies.source.special.pad  # (B, S)

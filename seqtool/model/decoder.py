@@ -99,11 +99,6 @@ class Decoder(TranslationModel):
         self.last_norm = make_norm(config) if config.norm == "pre" else nn.Identity()
         initialise(self)
 
-    @property
-    def output_weight(self) -> Tensor:
-        """The (V, D) weights that turn states into logits: the target embeddings."""
-        return self.tgt_embedding.tokens.weight
-
     def encode(self, src: Tensor) -> Prefix:
         """Read source ids (B, S), each position seeing the ones before it, or all with prefix_attention."""
         mask = src != self.vocabularies.source.special.pad  # (B, S)

@@ -5,6 +5,7 @@ S source length, T target length, D width, V target vocabulary, L layers, H head
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, Self
 
 import torch
@@ -82,6 +83,8 @@ class Seq2Seq(Protocol):
 class TranslationModel(nn.Module, ABC):
     """A model of any kind: all that training, search, validation, scoring, export and reports use of it."""
 
+    tgt_embedding: Embedding
+
     def __init__(self, config: ModelConfig, vocabularies: Vocabularies) -> None:
         super().__init__()
         self.config = config
@@ -106,9 +109,9 @@ class TranslationModel(nn.Module, ABC):
         """
 
     @property
-    @abstractmethod
     def output_weight(self) -> Tensor:
-        """The matrix (V, D) that turns decoder states into logits."""
+        """The matrix (V, D) that turns decoder states into logits: the target embeddings, unless a kind says else."""
+        return self.tgt_embedding.tokens.weight
 
     @property
     def output_bias(self) -> Tensor | None:
@@ -162,6 +165,10 @@ class TranslationModel(nn.Module, ABC):
     @abstractmethod
     def bytes_per_token(self) -> int:
         """Estimate the memory that a forward pass keeps for the backward pass, per target token, in float32."""
+
+    def compile_for_training(self) -> Callable[[Tensor, Tensor], Tensor]:
+        """Return the forward pass with torch.compile applied to it."""
+        return torch.compile(self, dynamic=True)
 
     def compile_for_translation(self) -> None:
         """Apply torch.compile to the parts whose shapes vary little in translation: here the encoder."""

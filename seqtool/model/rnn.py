@@ -5,6 +5,7 @@ Legend: B sentences, R = B * beams target rows, S source length, T target length
 W width of one direction, G gates of a cell (4 for an LSTM, 3 for a GRU).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -16,6 +17,7 @@ from seqtool.model.attention_scores import Score
 from seqtool.model.dropout import Dropout
 from seqtool.model.embedding import Embedding, token_tables
 from seqtool.model.interface import TranslationModel
+from seqtool.model.padding import last_real, reverse_real
 
 LEAST_ROWS = 4  # a product of fewer rows rounds differently on CPUs, and a sentence alone must not differ
 State = tuple[Tensor, ...]  # (h, c) of an LSTM, (h,) of a GRU, each (B, W)
@@ -65,7 +67,7 @@ class Recurrence(nn.Module):
 
 
 def fill_rows(x: Tensor) -> Tensor:
-    """Repeat the last row of x (B, ...) so that there are LEAST_ROWS."""
+    """Repeat the last row of x (B, ...) up to LEAST_ROWS."""
     return torch.cat((x, x[-1:].expand(LEAST_ROWS - len(x), *x.shape[1:])))
 
 
@@ -81,25 +83,12 @@ class EncoderLayer(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
         """x (B, S, D) -> outputs (B, S, D), and the states (B, D) at each sentence's last token."""
         y, states = self.forwards(x)
-        final = last_of(states, lengths)
+        final = last_real(states, lengths)
         if self.backwards is None:
             return y, final
-        back, states = self.backwards(turn(x, lengths))
-        final = tuple(torch.cat(pair, dim=-1) for pair in zip(final, last_of(states, lengths), strict=True))
-        return torch.cat((y, turn(back, lengths)), dim=-1), final
-
-
-def turn(x: Tensor, lengths: Tensor) -> Tensor:
-    """Reverse the real positions of each row of x (B, S, ...); padding stays behind them."""
-    places = torch.arange(x.shape[1], device=x.device)[None]
-    places = torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)  # (B, S)
-    return x.take_along_dim(places.view(*places.shape, *[1] * (x.dim() - 2)), dim=1)
-
-
-def last_of(states: list[State], lengths: Tensor) -> State:
-    """Return each row's state at its last real position."""
-    rows = torch.arange(len(lengths), device=lengths.device)
-    return tuple(torch.stack(parts)[lengths - 1, rows] for parts in zip(*states, strict=True))
+        back, states = self.backwards(reverse_real(x, lengths))
+        final = tuple(torch.cat(pair, dim=-1) for pair in zip(final, last_real(states, lengths), strict=True))
+        return torch.cat((y, reverse_real(back, lengths)), dim=-1), final
 
 
 class RnnMemory(NamedTuple):
@@ -123,9 +112,9 @@ class RnnCache:
     def __init__(self, states: list[State], fed: Tensor) -> None:
         self.states, self.fed, self.length = states, fed, 0
 
-    def _map(self, change: "object") -> None:
-        self.states = [tuple(change(part) for part in state) for state in self.states]  # type: ignore[operator]
-        self.fed = change(self.fed)  # type: ignore[operator]
+    def _map(self, change: Callable[[Tensor], Tensor]) -> None:
+        self.states = [tuple(map(change, state)) for state in self.states]
+        self.fed = change(self.fed)
 
     def reorder(self, rows: Tensor) -> None:
         """Make row i the continuation of the old row rows[i]."""
@@ -159,23 +148,18 @@ class Rnn(TranslationModel):
             self.combine = nn.Linear(2 * config.d_model, config.d_model, bias=False)
         initialise(self)
 
-    @property
-    def output_weight(self) -> Tensor:
-        """The (V, D) weights that turn decoder states into logits: the target embeddings."""
-        return self.tgt_embedding.tokens.weight
-
     def encode(self, src: Tensor) -> RnnMemory:
         """Encode source ids (B, S)."""
         mask = src != self.vocabularies.source.special.pad  # (B, S)
         lengths = mask.sum(1)
-        x = self.src_embedding(turn(src, lengths) if self.config.reverse_source else src)
+        x = self.src_embedding(reverse_real(src, lengths) if self.config.reverse_source else src)
         final: list[State] = []
         for layer in self.encoder:
             y, state = layer(x, lengths)
             x = x + self.drop(y) if self.config.residual and final else self.drop(y)
             final.append(state)
         if self.config.reverse_source:
-            x = turn(x, lengths)
+            x = reverse_real(x, lengths)
         return RnnMemory(x, self.score.keys(x) if self.has_attention else x, mask, tuple(final))
 
     def start_cache(self, memory: RnnMemory) -> RnnCache:
@@ -209,23 +193,30 @@ class Rnn(TranslationModel):
             x = x + self.drop(y) if self.config.residual and index else self.drop(y)
         if not self.has_attention:
             return x, None
-        context, weights = self._attend(x, memory)
-        result = self.drop(torch.tanh(self.combine(torch.cat((context, x), dim=-1))))  # Luong et al. 2015, formula 5
-        cache.fed = result[:, -1]
-        return result, weights
-
-    def _attend(self, x: Tensor, memory: RnnMemory) -> tuple[Tensor, Tensor]:
-        """Return the context (R, T, D) and the weights (R, T, S) of decoder states x (R, T, D)."""
         B, (R, T, D) = len(memory.mask), x.shape
         scores = self.score(x.view(B, R // B * T, D), memory.keys)  # (B, Q, S)
         weights = scores.masked_fill(~memory.mask[:, None], float("-inf")).softmax(-1)
-        return (weights @ memory.states).view(R, T, D), weights.view(R, T, -1)
+        context = (weights @ memory.states).view(R, T, D)
+        result = self.drop(torch.tanh(self.combine(torch.cat((context, x), dim=-1))))  # Luong et al. 2015, formula 5
+        cache.fed = result[:, -1]
+        return result, weights.view(R, T, -1)
+
+    def compile_for_translation(self) -> None:
+        """Compile the same as for training."""
+        self.compile_for_training()
+
+    def compile_for_training(self) -> Callable[[Tensor, Tensor], Tensor]:
+        """Compile one step of the cells; a loop over positions would be compiled again for every length."""
+        for module in self.modules():
+            if isinstance(module, Recurrence):
+                module.step = torch.compile(module.step, dynamic=True)
+        return self
 
     def muon_matrices(self) -> dict[str, int]:
         """Return the matrices of the cells, gate by gate, and of attention."""
         gates = CELLS[self.config.cell][1]
-        found = {name: weight for name, weight in self.named_parameters() if weight.dim() == 2}
-        return {name: gates if "gates" in name else 1 for name in found if ".tokens." not in name}
+        matrices = (name for name, weight in self.named_parameters() if weight.dim() == 2 and ".tokens." not in name)
+        return {name: gates if "gates" in name else 1 for name in matrices}
 
     def bytes_per_token(self) -> int:
         """Count what layers keep for the backward pass: about 16 vectors of d_model for a recurrence."""

@@ -46,11 +46,6 @@ class Transformer(TranslationModel):
         initialise(self)
 
     @property
-    def output_weight(self) -> Tensor:
-        """The (V, D) weights that turn decoder states into logits: the target embeddings."""
-        return self.tgt_embedding.tokens.weight
-
-    @property
     def output_bias(self) -> Tensor | None:
         """The bias (V) of the logits, if the configuration asks for one."""
         return self.bias

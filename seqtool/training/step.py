@@ -69,7 +69,7 @@ class LossOf(nn.Module):
         self.model = model
         self.smoothing = config.label_smoothing
         self.r_drop = config.r_drop
-        self.run_model = torch.compile(model, dynamic=True) if config.compile else model
+        self.run_model = model.compile_for_training() if config.compile else model
 
     def forward(self, part: MicroBatch) -> tuple[Tensor, Tensor]:
         """Return the loss to minimise and the plain negative log-likelihood, both sums."""

@@ -1,4 +1,4 @@
-"""Fuzzing of `seqtool translate`: ten thousand hostile lines, pipes of single bytes, and any text at all."""
+"""Fuzzing of `seqtool translate` with every kind of model: hostile lines, pipes of single bytes, any text at all."""
 
 import os
 import random
@@ -21,7 +21,7 @@ from seqtool.translation.translator import Translator
 
 pytest.importorskip("ctranslate2")
 
-ENGINES = ("ctranslate2", "torch")
+SYSTEMS = [("transformer", "ctranslate2"), *((kind, "torch") for kind in ("transformer", "rnn", "decoder", "conv"))]
 SCRIPTS = [
     "a man walks",
     "שלום עולם",
@@ -36,10 +36,10 @@ SEPARATORS = ["\u2028", "\u2029", "\x85", "\0", "\r", "\t", "\v", "\f", "\x1c", 
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
-    run = make_run(tmp_path_factory.mktemp("run"), trained=True)
-    export_ctranslate2(run, "int8")
-    return run
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunDir]:
+    found = {kind: make_run(tmp_path_factory.mktemp(kind), trained=True, kind=kind) for kind in dict(SYSTEMS)}
+    export_ctranslate2(found["transformer"], "int8")
+    return found
 
 
 def hostile_line(draw: random.Random) -> bytes:
@@ -91,8 +91,8 @@ def numbers_of_invalid_lines(said: str) -> set[int]:
     return numbers
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_ten_thousand_hostile_lines(run: RunDir, tmp_path: Path, engine: str) -> None:
+@pytest.mark.parametrize(("kind", "engine"), SYSTEMS)
+def test_ten_thousand_hostile_lines(runs: dict[str, RunDir], tmp_path: Path, kind: str, engine: str) -> None:
     draw = random.Random(7)
     n_lines = 10_000 if engine == "ctranslate2" else 1_500
     lines = [hostile_line(draw) for _ in range(n_lines)]
@@ -101,7 +101,7 @@ def test_ten_thousand_hostile_lines(run: RunDir, tmp_path: Path, engine: str) ->
     path = tmp_path / "in"
     path.write_bytes(b"\n".join(lines) + b"\nlast, without a newline")
     lines.append(b"last, without a newline")
-    command = [sys.executable, "-m", "seqtool", "translate", "-m", str(run.path), "--engine", engine]
+    command = [sys.executable, "-m", "seqtool", "translate", "-m", str(runs[kind].path), "--engine", engine]
     done = subprocess.run([*command, "-i", str(path)], capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     check(lines, done.stdout)
@@ -112,10 +112,10 @@ def test_ten_thousand_hostile_lines(run: RunDir, tmp_path: Path, engine: str) ->
     check(lines, piped.stdout)
 
 
-def test_a_pipe_of_single_bytes(run: RunDir) -> None:
+def test_a_pipe_of_single_bytes(runs: dict[str, RunDir]) -> None:
     draw = random.Random(8)
     lines = [line for line in (hostile_line(draw) for _ in range(300)) if len(line) < 500]
-    command = [sys.executable, "-m", "seqtool", "translate", "-m", str(run.path)]
+    command = [sys.executable, "-m", "seqtool", "translate", "-m", str(runs["transformer"].path)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdin is not None
     assert process.stdout is not None
@@ -134,9 +134,9 @@ def test_a_pipe_of_single_bytes(run: RunDir) -> None:
     check(lines, out)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_any_text_gives_one_line_alone_or_in_company(run: RunDir, engine: str) -> None:
-    translator = Translator.load(run.path, engine=engine)
+@pytest.mark.parametrize(("kind", "engine"), SYSTEMS)
+def test_any_text_gives_one_line_alone_or_in_company(runs: dict[str, RunDir], kind: str, engine: str) -> None:
+    translator = Translator.load(runs[kind].path, engine=engine)
 
     @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(st.text(max_size=80), max_size=6))
@@ -148,9 +148,9 @@ def test_any_text_gives_one_line_alone_or_in_company(run: RunDir, engine: str) -
     fuzz()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_thousand_lines_in_any_company(run: RunDir, engine: str) -> None:
-    translator = Translator.load(run.path, engine=engine)
+@pytest.mark.parametrize(("kind", "engine"), SYSTEMS)
+def test_a_thousand_lines_in_any_company(runs: dict[str, RunDir], kind: str, engine: str) -> None:
+    translator = Translator.load(runs[kind].path, engine=engine)
     lines = make_lines(1000, longest=12)
     together = [one.text for one in translator.translate(lines)]
     assert [translator.translate([line])[0].text for line in lines] == together
