@@ -37,14 +37,27 @@ def split_text(text: str, count_tokens: CountTokens, limit: int) -> list[str]:
     return parts
 
 
+def split_sentences(text: str) -> list[str]:
+    """Cut a text after each end of a sentence and the white space that follows it; nothing is lost."""
+    return [part for part in cut_at(text, _SENTENCE_END, is_sentence_end) if part]
+
+
 def join_parts(parts: list[str]) -> str:
     """Put the translations of a line's parts together, with a space where the script uses one."""
     joined = ""
     for part in parts:
-        if joined and part and not (_SPACELESS.match(joined[-1]) and _SPACELESS.match(part[0])):
-            joined += " "
-        joined += part
+        joined += separator(joined, part) + part
     return joined
+
+
+def separator(before: str, after: str) -> str:
+    """Return what stands between two translations that belong together: a space where the script uses one."""
+    return " " if before and after and not (is_spaceless(before[-1]) and is_spaceless(after[0])) else ""
+
+
+def is_spaceless(char: str) -> bool:
+    """Tell whether a character is of a script that puts no space between words or sentences."""
+    return _SPACELESS.match(char) is not None
 
 
 def cut_at(text: str, end: re.Pattern[str], is_end: Callable[[str, re.Match[str]], bool]) -> list[str]:
