@@ -10,7 +10,7 @@ from seqtool.corpus.batches.batches import Batch
 from seqtool.corpus.tokenizer.bpe import SPECIAL
 from seqtool.model.transformer import Transformer
 from seqtool.training import step as module
-from seqtool.training.distributed import Workers, buckets_of
+from seqtool.training.distributed import Workers
 from seqtool.training.optimizer import Updater
 from seqtool.training.step import GradientMaker, LossOf, part_seed, split_batch, train_step
 
@@ -226,9 +226,3 @@ def test_an_updater_continues_exactly_from_its_saved_state() -> None:
     for name, tensor in model.state_dict().items():
         assert torch.equal(tensor, other.state_dict()[name])
     assert all(torch.equal(a, b) for a, b in zip(updater.ema.values(), resumed.ema.values(), strict=True))
-
-
-def test_gradients_travel_in_bounded_messages() -> None:
-    sizes = [3, 2**23, 5, 6]
-    buckets = buckets_of([torch.empty(size, device="meta") for size in sizes])
-    assert [[tensor.numel() for tensor in bucket] for bucket in buckets] == [[3], [2**23], [5, 6]]

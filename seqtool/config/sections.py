@@ -86,6 +86,9 @@ class TrainConfig:
         "auto", "arithmetic of the forward and backward pass", choices=("auto", "float32", "bf16", "fp16")
     )
     compile: bool = setting(False, "torch.compile the model")
+    activation_checkpointing: bool = setting(
+        False, "keep only the input of each layer, and compute the rest again in the backward pass, to save memory"
+    )
     threads: int = setting(0, "CPU threads (0: all cores)", low=0, high=4096)
     steps: int = setting(100000, "stop after this many steps", low=1)
     epochs: int = setting(0, "stop after this many epochs (0: no limit)", low=0)

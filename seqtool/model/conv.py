@@ -159,6 +159,10 @@ class Conv(TranslationModel):
         cache.earlier, cache.length = torch.stack(left), cache.length + tgt.shape[1]
         return cast(Tensor, self.decoder_norm(x))
 
+    def stack_layers(self) -> list[nn.Module]:
+        """Return the layers of both stacks."""
+        return [*self.encoder, *self.decoder]
+
     def muon_matrices(self) -> dict[str, int]:
         """Return the matrices of the layers; the two halves of a gated convolution are one matrix each."""
         found = [name for name, weight in self.named_parameters() if weight.dim() == 2 and ".tokens." not in name]

@@ -7,6 +7,8 @@ tells the sides apart.
 Legend: B sentences, N beams, R = B * N target rows, S source length, T target length, H heads, E head width, D width.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, cast
 
 import torch
@@ -23,6 +25,7 @@ from seqtool.model.layers import FeedForward, make_norm
 from seqtool.model.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 
 KeysValues = tuple[Tensor, Tensor]  # each (B, H, S, E)
+Attend = Callable[[Tensor, Tensor, Tensor], Tensor]  # queries, keys and values to what they find, (R, T, D)
 
 
 class Block(nn.Module):
@@ -36,6 +39,11 @@ class Block(nn.Module):
         self.feed_forward = FeedForward(config)
         self.self_norm, self.ff_norm = make_norm(config), make_norm(config)
         self.drop = Dropout(config.dropout)
+
+    def forward(self, x: Tensor, start: int, attend: Attend) -> tuple[Tensor, KeysValues]:
+        """Return x (B, T, D) after this block, and the keys and values of its positions start, start + 1, ..."""
+        q, k, v = self.project(x, start)
+        return self.finish(x, attend(q, k, v)), (k, v)
 
     def project(self, x: Tensor, start: int) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values (B, H, T, E) of x (B, T, D) at positions start, start + 1, ..."""
@@ -109,9 +117,8 @@ class Decoder(TranslationModel):
         x = self.src_embedding(src) + self.sides[0]
         layers: list[KeysValues] = []
         for block in cast(list[Block], self.blocks):
-            q, k, v = block.project(x, 0)
-            layers.append((k, v))
-            x = block.finish(x, block.attention.attend(q, k, v, may, causal=False))
+            x, kv = block(x, 0, partial(block.attention.attend, mask=may, causal=False))
+            layers.append(kv)
         return Prefix(tuple(layers), mask, self.last_norm(x))
 
     def start_cache(self, memory: Prefix) -> PrefixCache:
@@ -125,12 +132,11 @@ class Decoder(TranslationModel):
         start = cache.length if cache is not None else 0
         x = self.tgt_embedding(tgt, start) + self.sides[1]
         for index, block in enumerate(cast(list[Block], self.blocks)):
-            q, k, v = block.project(x, start)
             if cache is not None:
-                attended = attend_cached(block, q, k, v, cache.layer(index)).view(x.shape)
+                attend: Attend = partial(attend_cached, block, cache.layer(index), x.shape)
             else:
-                attended = attend_prefix(block, q, k, v, memory, memory.layers[index], attention)
-            x = block.finish(x, attended)
+                attend = partial(attend_prefix, block, memory, memory.layers[index], attention)
+            x, _ = block(x, start, attend)
         if cache is not None:
             cache.advance(*tgt.shape)
         return cast(Tensor, self.last_norm(x))
@@ -144,6 +150,10 @@ class Decoder(TranslationModel):
         """Return the states (B, S, D) that predict each next source token."""
         return memory.states
 
+    def stack_layers(self) -> list[nn.Module]:
+        """Return the blocks."""
+        return list(self.blocks)
+
     def muon_matrices(self) -> dict[str, int]:
         """Return the matrices of the blocks; embeddings and tables of positions are looked up row by row."""
         inner = 2 if self.config.activation == "swiglu" else 1
@@ -156,14 +166,14 @@ class Decoder(TranslationModel):
         return 2 * self.config.decoder_layers * 4 * (16 * self.config.d_model + 3 * self.config.d_ff)
 
 
-def attend_cached(block: Block, q: Tensor, k: Tensor, v: Tensor, cache: LayerCache) -> Tensor:
-    """Attend from new target positions (R, H, T, E) to the source and what was decoded: (B, N * T, D)."""
+def attend_cached(block: Block, cache: LayerCache, shape: torch.Size, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attend from new target positions (R, H, T, E) to the source and what was decoded: (R, T, D), the shape."""
     k, v, visible = cache.append(k, v)
-    return block.attention.attend(cache.fold(q), k, v, visible, causal=False)
+    return block.attention.attend(cache.fold(q), k, v, visible, causal=False).view(shape)
 
 
 def attend_prefix(
-    block: Block, q: Tensor, k: Tensor, v: Tensor, memory: Prefix, source: KeysValues, weights: list[Tensor] | None
+    block: Block, memory: Prefix, source: KeysValues, weights: list[Tensor] | None, q: Tensor, k: Tensor, v: Tensor
 ) -> Tensor:
     """Attend from a whole target (R, H, T, E) to the source and the target so far: (R, T, D)."""
     (R, _, T, _), N = q.shape, q.shape[0] // len(memory.mask)

@@ -158,6 +158,19 @@ class TranslationModel(nn.Module, ABC):
             if isinstance(module, Embedding):
                 module.word_dropout = rate
 
+    @property
+    def skips_layers(self) -> bool:
+        """Tell whether a pass in training may leave out some layers."""
+        return False
+
+    def stack_layers(self) -> list[nn.Module]:
+        """Return the layers: large submodules that a pass over a training batch uses only by calling them.
+
+        Training shards, recomputes and (with several workers) compiles each by itself. Parameters in none of them
+        stay whole for the length of a pass.
+        """
+        return []
+
     def muon_matrices(self) -> dict[str, int]:
         """Return the parameters that Muon may update, and how many matrices stand one below the other in each."""
         return {}
@@ -166,9 +179,16 @@ class TranslationModel(nn.Module, ABC):
     def bytes_per_token(self) -> int:
         """Estimate the memory that a forward pass keeps for the backward pass, per target token, in float32."""
 
-    def compile_for_training(self) -> Callable[[Tensor, Tensor], Tensor]:
-        """Return the forward pass with torch.compile applied to it."""
-        return torch.compile(self, dynamic=True)
+    def compile_for_training(self, by_layer: bool = False) -> Callable[[Tensor, Tensor], Tensor]:
+        """Return what computes a training batch's states as `forward` does, compiled whole or layer by layer.
+
+        A layer is replaced in its `forward` only, so that the hooks of torch's engines stay outside.
+        """
+        if not (by_layer and self.stack_layers()):
+            return torch.compile(self, dynamic=True)
+        for layer in self.stack_layers():
+            layer.forward = torch.compile(layer.forward, dynamic=True)
+        return self
 
     def compile_for_translation(self) -> None:
         """Apply torch.compile to the parts whose shapes vary little in translation: here the encoder."""

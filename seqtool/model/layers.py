@@ -122,12 +122,16 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         x: Tensor,
-        kv: tuple[Tensor, Tensor],
+        source: Tensor | tuple[Tensor, Tensor],
         mask: Tensor,
         cache: LayerCache | None,
         weights: list[Tensor] | None,
     ) -> Tensor:
-        """x (R, T, D); kv are the source's keys and values for this layer, mask (B, 1, 1, S) says which are real."""
+        """x (R, T, D); mask (B, 1, 1, S) says which source positions are real.
+
+        The source is its states (B, S, D), or what a cache keeps of them: this layer's keys and values.
+        """
+        kv = source if isinstance(source, tuple) else self.cross_attention.project_context(source)
         if self.pre_norm:
             x = self.drop.add(x, self.self_attention(self.self_norm(x), None, causal=True, cache=cache))
             x = self.drop.add(x, self.cross_attention(self.cross_norm(x), kv, mask, weights))

@@ -205,12 +205,16 @@ class Rnn(TranslationModel):
         """Compile the same as for training."""
         self.compile_for_training()
 
-    def compile_for_training(self) -> Callable[[Tensor, Tensor], Tensor]:
+    def compile_for_training(self, by_layer: bool = False) -> Callable[[Tensor, Tensor], Tensor]:
         """Compile one step of the cells; a loop over positions would be compiled again for every length."""
         for module in self.modules():
             if isinstance(module, Recurrence):
                 module.step = torch.compile(module.step, dynamic=True)
         return self
+
+    def stack_layers(self) -> list[nn.Module]:
+        """Return the layers of both stacks, but not a decoder's that is called anew for each position."""
+        return [*self.encoder, *([] if self.config.input_feeding else self.decoder)]
 
     def muon_matrices(self) -> dict[str, int]:
         """Return the matrices of the cells, gate by gate, and of attention."""

@@ -75,13 +75,21 @@ class Transformer(TranslationModel):
             if self._is_dropped():
                 continue
             if cache is None:
-                kv, mask = layer.cross_attention.project_context(memory.states), memory.mask[:, None, None, :]
-                x = layer(x, kv, mask, None, attention)
+                x = layer(x, memory.states, memory.mask[:, None, None, :], None, attention)
             else:
                 x = layer(x, cache.source[index], cache.mask, cache.layer(index), attention)
         if cache is not None:
             cache.advance(*tgt.shape)
         return cast(Tensor, self.decoder_norm(x))
+
+    @property
+    def skips_layers(self) -> bool:
+        """Tell whether a pass in training may leave out some layers: LayerDrop."""
+        return self.config.layer_drop > 0
+
+    def stack_layers(self) -> list[nn.Module]:
+        """Return the layers of both stacks."""
+        return [*self.encoder, *self.decoder]
 
     def muon_matrices(self) -> dict[str, int]:
         """Return the matrices of the layers; embeddings and tables of positions are looked up row by row."""

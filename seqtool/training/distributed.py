@@ -17,7 +17,6 @@ from seqtool.config import TrainConfig
 
 # Preparing a corpus is one worker's task, and the others wait for it: hours must not look like a failure.
 PATIENCE = datetime.timedelta(hours=24)
-BUCKET = 2**23  # gradient values sent in one message
 
 
 @dataclass(frozen=True)
@@ -54,16 +53,6 @@ class Workers:
         dist.all_reduce(total)
         return bool(total.item() > 0)
 
-    def sum_tensors(self, tensors: list[Tensor]) -> None:
-        """Sum each tensor over the workers, in place, in messages of a bounded size."""
-        if self.size == 1:
-            return
-        for bucket in buckets_of(tensors):
-            flat = torch.cat([tensor.flatten() for tensor in bucket])
-            dist.all_reduce(flat)
-            for tensor, part in zip(bucket, flat.split([tensor.numel() for tensor in bucket]), strict=True):
-                tensor.copy_(part.view_as(tensor))
-
     def spread(self, tensors: list[Tensor], owners: list[int]) -> None:
         """Give every worker each tensor as its owner has it."""
         if self.size > 1:
@@ -74,19 +63,6 @@ class Workers:
         """End the group's connections."""
         if self.size > 1 and dist.is_initialized():
             dist.destroy_process_group()
-
-
-def buckets_of(tensors: list[Tensor]) -> list[list[Tensor]]:
-    """Group tensors in order so that no group but a single tensor exceeds the bucket size."""
-    buckets: list[list[Tensor]] = []
-    room = 0
-    for tensor in tensors:
-        if tensor.numel() > room or not buckets:
-            buckets.append([])
-            room = BUCKET
-        buckets[-1].append(tensor)
-        room -= tensor.numel()
-    return buckets
 
 
 def join_workers(config: TrainConfig) -> Workers:

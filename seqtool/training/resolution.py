@@ -34,6 +34,8 @@ FREE = {
     "train.report_every",
     "train.tensorboard",
     "train.device",
+    "train.shard",
+    "train.activation_checkpointing",
     "data.workers",
     "train.max_bad_steps",
     "decode.beam",

@@ -21,6 +21,7 @@ from seqtool.model.interface import TranslationModel
 from seqtool.model.oom import is_out_of_memory
 from seqtool.process import quick_turns
 from seqtool.training.distributed import Workers
+from seqtool.training.layers import wrap_layers
 from seqtool.training.loss import consistent_cross_entropy, smoothed_cross_entropy
 from seqtool.training.optimizer import Updater
 
@@ -35,6 +36,13 @@ class MicroBatch:
     tgt_in: Tensor  # (B, T)
     real: Tensor  # (N,) places of the real target tokens in the flattened (B * T)
     targets: Tensor  # (N,) the tokens to predict there
+    is_blank: bool = False  # made up, for a worker without rows; its loss does not count
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """The positions of both sides, and the longer side: what the memory of a pass depends on."""
+        (rows, src), tgt = self.src.shape, self.tgt_in.shape[1]
+        return rows * (src + tgt), max(src, tgt)
 
 
 def make_micro_batch(batch: Batch, rows: slice, device: torch.device) -> MicroBatch:
@@ -42,7 +50,8 @@ def make_micro_batch(batch: Batch, rows: slice, device: torch.device) -> MicroBa
     tgt_out = np.ascontiguousarray(batch.tgt_out[rows]).reshape(-1)
     real = np.flatnonzero(tgt_out != batch.special.pad)
     arrays = (batch.src[rows], batch.tgt_in[rows], real, tgt_out[real])
-    return MicroBatch(*(_to_device(array, device) for array in arrays))
+    src, tgt_in, places, targets = (_to_device(array, device) for array in arrays)
+    return MicroBatch(src, tgt_in, places, targets)
 
 
 def _to_device(array: np.ndarray, device: torch.device) -> Tensor:  # type: ignore[type-arg]
@@ -54,22 +63,25 @@ def _to_device(array: np.ndarray, device: torch.device) -> Tensor:  # type: igno
 
 def split_batch(batch: Batch, micro_tokens: int, multiple: int, device: torch.device) -> list[MicroBatch]:
     """Cut a batch into parts of at most micro_tokens (padding counted); their number is a multiple of `multiple`."""
-    n_rows, length = batch.tgt_out.shape
-    length = max(length, batch.src.shape[1])
-    n_parts = math.ceil(n_rows * length / micro_tokens)
-    n_parts = min(n_rows, math.ceil(n_parts / multiple) * multiple)
+    n_parts = min(len(batch), math.ceil(count_parts(batch, micro_tokens) / multiple) * multiple)
     return [make_micro_batch(batch, slice(start, None, n_parts), device) for start in range(n_parts)]
+
+
+def count_parts(batch: Batch, micro_tokens: int) -> int:
+    """Return how many parts a batch is cut into: as many for every worker, but for those with fewer rows."""
+    n_rows, longest = batch.extent
+    return math.ceil(n_rows * longest / micro_tokens)
 
 
 class LossOf(nn.Module):
     """A model together with its training loss, summed over the real target tokens."""
 
-    def __init__(self, model: TranslationModel, config: TrainConfig) -> None:
+    def __init__(self, model: TranslationModel, config: TrainConfig, n_workers: int = 1) -> None:
         super().__init__()
         self.model = model
         self.smoothing = config.label_smoothing
         self.r_drop = config.r_drop
-        self.run_model = model.compile_for_training() if config.compile else model
+        self.run_model = wrap_layers(model, config, n_workers)
 
     def forward(self, part: MicroBatch) -> tuple[Tensor, Tensor]:
         """Return the loss to minimise and the plain negative log-likelihood, both sums."""
@@ -115,7 +127,7 @@ class LossOf(nn.Module):
 
 
 class GradientMaker:
-    """Computes the gradient of a global batch, on a CPU with several threads that each take some of its parts.
+    """Computes the gradient of a batch, on a CPU with several threads that each take some of its parts.
 
     Small models spend much of their time between operations, where one thread works and the others wait. Threads with
     a part each, and one core each, keep all cores busy; the gradients are summed in the order of the parts.
@@ -139,6 +151,7 @@ class GradientMaker:
             except (torch.OutOfMemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
+                self.check_can_repeat(error)
                 if micro_tokens < 16:
                     raise SeqtoolError(
                         "the memory is too small for a single sentence; use a smaller model, or leave out the longest "
@@ -153,7 +166,7 @@ class GradientMaker:
         device = self.workers.device
         parts = split_batch(batch, micro_tokens, self.threads, device)
         factor = scale / batch.n_tgt_tokens
-        seeds = [part_seed(self.config.seed, step, self.workers.rank, index) for index in range(len(parts))]
+        seeds = [self._seed(step, index) for index in range(len(parts))]
         if self.threads > 1 and len(parts) > 1:
             groups = [list(range(first, len(parts), self.threads)) for first in range(self.threads)]
             with quick_turns():
@@ -169,7 +182,6 @@ class GradientMaker:
         for more_gradients, more_sums in results[1:]:
             torch._foreach_add_(gradients, more_gradients)
             sums += more_sums
-        self.workers.sum_tensors([*gradients, sums])
         return gradients, sums
 
     def _sum_parts(
@@ -191,6 +203,12 @@ class GradientMaker:
                 torch._foreach_add_(total, filled)
             sums += torch.stack((loss.detach(), nll))
         return total if total is not None else [torch.zeros_like(p) for p in self.parameters], sums
+
+    def check_can_repeat(self, error: Exception) -> None:
+        """Raise if a batch that ran out of memory cannot be done again in smaller parts."""
+
+    def _seed(self, step: int, part: int) -> int:
+        return part_seed(self.config.seed, step, self.workers.rank, part)
 
     def _autocast(self) -> torch.autocast:
         dtype = AUTOCAST.get(self.precision, torch.bfloat16)

@@ -20,10 +20,11 @@ from seqtool.training.display import MetricsLog, TrainingDisplay
 from seqtool.training.distributed import Workers
 from seqtool.training.interruption import Interruption
 from seqtool.training.optimizer import Updater, weights_by_name
+from seqtool.training.parallel import make_gradient_maker
 from seqtool.training.resolution import Machine
 from seqtool.training.schedule import learning_rate, word_dropout
 from seqtool.training.state import CALIBRATION_STEPS, NOT_PLANNED, RunState, Window
-from seqtool.training.step import GradientMaker, LossOf, train_step
+from seqtool.training.step import train_step
 from seqtool.training.tensorboard import TensorboardLog
 from seqtool.training.validation import Validation, Validator
 
@@ -50,9 +51,7 @@ class Trainer:
         self.machine = machine
         self.state = RunState()
         self.updater = Updater(model, config.train, machine.precision, workers)
-        self.gradient_maker = GradientMaker(
-            LossOf(model, config.train), config.train, workers, machine.precision, machine.threads
-        )
+        self.gradient_maker = make_gradient_maker(model, config.train, workers, machine.precision, machine.threads)
         self.checkpoints = Checkpoints(run, config.train.keep, config.train.save_every)
         self.log = MetricsLog(run.metrics)
         self._tensorboard: TensorboardLog | None = None

@@ -46,6 +46,12 @@ class Batch:
     n_tgt_tokens: int
     last_in_epoch: bool
     special: SpecialIds  # of the target
+    shared: tuple[int, int] | None = None  # the extent where workers share a global batch
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """The rows of the worker that has the most of them, and the longest side of the global batch with its end."""
+        return self.shared or (len(self), max(self.src.shape[1], self.tgt_out.shape[1]))
 
     def __len__(self) -> int:
         return len(self.src)
@@ -114,10 +120,12 @@ def make_batch(
         src, src_lengths = corpus.source.gather(pairs[mine])
         tgt, tgt_lengths = corpus.target.gather(pairs[mine])
         n_src_tokens, n_tgt_tokens = corpus.source.count(pairs), corpus.target.count(pairs)
+        longest = max(int(corpus.source.lengths[pairs].max()), int(corpus.target.lengths[pairs].max()))
     else:  # the whole global batch, since its number of tokens must be known
         src, src_lengths = dropout.source.apply(*corpus.source.gather(pairs), epoch, index)
         tgt, tgt_lengths = dropout.target.apply(*corpus.target.gather(pairs), epoch, index)
         n_src_tokens, n_tgt_tokens = len(src), len(tgt)
+        longest = max(int(src_lengths.max()), int(tgt_lengths.max()))
         src, src_lengths = _take_rows(src, src_lengths, mine)
         tgt, tgt_lengths = _take_rows(tgt, tgt_lengths, mine)
     return Batch(
@@ -131,6 +139,7 @@ def make_batch(
         n_tgt_tokens=n_tgt_tokens + len(pairs),
         last_in_epoch=index == len(epoch_plan) - 1,
         special=of_tgt,
+        shared=(-(-len(pairs) // n_workers), longest + 1),
     )
 
 

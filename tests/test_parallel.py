@@ -1,0 +1,114 @@
+"""The gradient of several workers is that of one, whatever the kind of model and however the rows fall."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gloo_workers import run_together
+from special_ids import vocabularies
+
+from seqtool.config import ConvConfig, DecoderConfig, RnnConfig, TrainConfig, TransformerConfig
+from seqtool.corpus.batches.batches import Batch, BatchPlan, make_batch
+from seqtool.corpus.preparing.token_array import TokenArray
+from seqtool.corpus.tokenizer.bpe import SPECIAL
+from seqtool.model.kinds import build_model
+from seqtool.training.distributed import Workers
+from seqtool.training.parallel import make_gradient_maker
+from seqtool.training.step import LossOf, MicroBatch
+
+VOCAB = 40
+SHAPE: dict[str, Any] = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
+KINDS = {
+    "transformer": TransformerConfig(d_ff=24, n_heads=2, **SHAPE),
+    "rnn": RnnConfig(**SHAPE),
+    "conv": ConvConfig(**SHAPE),
+    "decoder": DecoderConfig(
+        d_ff=24, n_heads=2, d_model=16, decoder_layers=2, dropout=0.0, source_loss=0.5, prefix_attention=False
+    ),
+}
+CASES = {
+    "one part": {},
+    "several parts": {"micro_tokens": 12},
+    "recomputed": {"activation_checkpointing": True, "micro_tokens": 30},
+    "r-drop": {"r_drop": 1.0},
+}
+
+
+class Pairs:
+    """A corpus in memory."""
+
+    def __init__(self, n_pairs: int) -> None:
+        rng = np.random.default_rng(n_pairs)
+        lengths = rng.integers(1, 9, (2, n_pairs))
+        self.source, self.target = (
+            TokenArray.from_rows([rng.integers(4, VOCAB, length).tolist() for length in side]) for side in lengths
+        )
+
+
+def batch_of(n_pairs: int, workers: Workers) -> Batch:
+    """Return a worker's rows of a global batch with all pairs of a corpus."""
+    corpus = Pairs(n_pairs)
+    plan = BatchPlan(corpus.source.lengths, corpus.target.lengths, 10_000, 1)
+    return make_batch(corpus, plan.epoch(0), (SPECIAL, SPECIAL), 0, 0, workers.rank, workers.size)
+
+
+def gradient(
+    workers: Workers, kind: str, n_pairs: int, settings: dict[str, Any], n_times: int = 2
+) -> tuple[list[np.ndarray], list[float]]:  # type: ignore[type-arg]
+    torch.manual_seed(0)
+    model = build_model(KINDS[kind], vocabularies(VOCAB)).train()
+    maker = make_gradient_maker(model, TrainConfig(**settings), workers, "float32", 1)
+    for step in range(n_times):  # the second one finds gradients of the first, and parts that are known to fit
+        found, sums = maker.run(batch_of(n_pairs, workers), step)
+    maker.close()
+    return [g.numpy().copy() for g in found], sums.tolist()
+
+
+def all_gradients(workers: Workers) -> dict[tuple[str, str, int], Any]:
+    found = {}
+    for kind in KINDS:
+        for case, settings in CASES.items():
+            for n_pairs in (13, 2) if case == "several parts" else (13,):
+                found[kind, case, n_pairs] = gradient(workers, kind, n_pairs, settings)
+    return found
+
+
+@pytest.mark.parametrize("n_workers", [3])
+def test_the_gradient_of_several_workers_is_that_of_one_for_every_kind_of_model(n_workers: int) -> None:
+    one = all_gradients(Workers(0, 1, torch.device("cpu")))
+    several = run_together(all_gradients, n_workers)
+    for case, (expected, sums) in one.items():
+        for found in several:
+            for ours, theirs in zip(found[case][0], expected, strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6, err_msg=str(case))
+            np.testing.assert_allclose(found[case][1], sums, rtol=1e-5, err_msg=str(case))
+    for case in one:  # what the workers have is the same to the last bit
+        for ours, theirs in zip(several[0][case][0], several[1][case][0], strict=True):
+            assert np.array_equal(ours, theirs)
+
+
+def run_out_of_memory(workers: Workers, when: str) -> Any:
+    """Compute a gradient where the last worker has no room for more than two rows at a time."""
+    real = LossOf.forward
+    tries = []
+
+    def forward(self: LossOf, part: MicroBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        if workers.rank == workers.size - 1:
+            tries.append(len(part.src))
+            if len(part.src) > 2:
+                raise torch.OutOfMemoryError("not enough room")
+        return real(self, part)
+
+    LossOf.forward = forward  # type: ignore[method-assign]
+    return gradient(workers, "transformer", 13, {}, n_times=3), tries
+
+
+def test_a_worker_that_runs_out_of_memory_repeats_its_part_and_the_others_wait() -> None:
+    expected, sums = gradient(Workers(0, 1, torch.device("cpu")), "transformer", 13, {})
+    results = run_together(run_out_of_memory, 2, "forward")
+    assert results[1][1][0] > 2
+    for (found, found_sums), _ in results:
+        np.testing.assert_allclose(found_sums, sums, rtol=1e-5)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
