@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from gloo_workers import run_together
 from special_ids import vocabularies
@@ -21,10 +20,17 @@ VOCAB = 40
 SHAPE: dict[str, Any] = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
 KINDS = {
     "transformer": TransformerConfig(d_ff=24, n_heads=2, **SHAPE),
-    "rnn": RnnConfig(**SHAPE),
-    "conv": ConvConfig(**SHAPE),
+    "rnn": RnnConfig(kind="rnn", **SHAPE),
+    "conv": ConvConfig(kind="conv", **SHAPE),
     "decoder": DecoderConfig(
-        d_ff=24, n_heads=2, d_model=16, decoder_layers=2, dropout=0.0, source_loss=0.5, prefix_attention=False
+        kind="decoder",
+        d_ff=24,
+        n_heads=2,
+        d_model=16,
+        decoder_layers=2,
+        dropout=0.0,
+        source_loss=0.5,
+        prefix_attention=False,
     ),
 }
 CASES = {
@@ -68,16 +74,15 @@ def gradient(
 def all_gradients(workers: Workers) -> dict[tuple[str, str, int], Any]:
     found = {}
     for kind in KINDS:
-        for case, settings in CASES.items():
-            for n_pairs in (13, 2) if case == "several parts" else (13,):
-                found[kind, case, n_pairs] = gradient(workers, kind, n_pairs, settings)
+        for case in CASES if kind == "transformer" else ["several parts"]:
+            found[kind, case, 13] = gradient(workers, kind, 13, CASES[case])
+    found["transformer", "workers without rows", 2] = gradient(workers, "transformer", 2, {})
     return found
 
 
-@pytest.mark.parametrize("n_workers", [3])
-def test_the_gradient_of_several_workers_is_that_of_one_for_every_kind_of_model(n_workers: int) -> None:
+def test_the_gradient_of_three_workers_is_that_of_one_for_every_kind_of_model() -> None:
     one = all_gradients(Workers(0, 1, torch.device("cpu")))
-    several = run_together(all_gradients, n_workers)
+    several = run_together(all_gradients, 3)
     for case, (expected, sums) in one.items():
         for found in several:
             for ours, theirs in zip(found[case][0], expected, strict=True):
@@ -107,7 +112,7 @@ def run_out_of_memory(workers: Workers, when: str) -> Any:
 def test_a_worker_that_runs_out_of_memory_repeats_its_part_and_the_others_wait() -> None:
     expected, sums = gradient(Workers(0, 1, torch.device("cpu")), "transformer", 13, {})
     results = run_together(run_out_of_memory, 2, "forward")
-    assert results[1][1][0] > 2
+    assert max(results[1][1]) > 2
     for (found, found_sums), _ in results:
         np.testing.assert_allclose(found_sums, sums, rtol=1e-5)
         for ours, theirs in zip(found, expected, strict=True):
