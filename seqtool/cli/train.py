@@ -45,6 +45,10 @@ def train(
     start_from: Annotated[
         Path | None, typer.Option("--from", metavar="DIR", help="Fine-tune: start from this trained model.")
     ] = None,
+    languages: Annotated[
+        str | None,
+        typer.Option("--languages", metavar="SRC-TGT", help="Codes of the languages, as en-de, for export and serve."),
+    ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start over, removing what an earlier run left in DIR.")
     ] = False,
@@ -74,7 +78,9 @@ def train(
     resolve_config(asked)  # a bad value fails here, before torch is loaded
     if out is None and not is_demo and not print_config:
         raise OptionError("where should the model go? Name a folder with -o DIR")
+    from seqtool.translation.export.languages import split_pair
 
+    pair = split_pair(languages, "`languages`", "en-de") if languages else None
     from seqtool.corpus.reading.corpus import parse_against, parse_corpus, parse_corpus_option
     from seqtool.training.checks import check_request
     from seqtool.training.request import TrainRequest
@@ -89,6 +95,7 @@ def train(
         out=out or Path("checkpoints/demo"),
         settings=asked,
         start_from=start_from,
+        languages=pair,
         fresh=fresh or (out is None and not is_demo),  # without a folder, --print-config is about a new run
     )
     if print_config:

@@ -21,6 +21,7 @@ from seqtool.training.trainer import Trainer
 from seqtool.training.validation import Validation, Validator
 from seqtool.translation.average import mean_tensor
 from seqtool.translation.engines.interface import USUAL_LENGTH_PENALTY
+from seqtool.translation.export.languages import known_codes
 from seqtool.translation.export.record import find_damage
 
 PENALTY_STEP = 0.5
@@ -156,6 +157,16 @@ def publish(
 def mark_complete(run: RunDir) -> None:
     """Record that everything is there; this is the last thing written, so that an end cut short is done again."""
     run.write_manifest(replace(run.read_manifest(), complete=True))
+
+
+def record_languages(run: RunDir, languages: tuple[str, str] | None, parent: RunDir | None) -> None:
+    """Record the languages that were given, or those of the model that this one was fine-tuned from."""
+    manifest = run.read_manifest()
+    if languages is None and parent is not None and "languages" not in manifest.others:
+        languages = known_codes(parent)
+    if languages is not None:
+        noted = {"source": languages[0], "target": languages[1]}
+        run.write_manifest(replace(manifest, others={**manifest.others, "languages": noted}))
 
 
 def is_whole(run: RunDir, data: TrainingData, display: TrainingDisplay) -> bool:

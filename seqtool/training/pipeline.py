@@ -26,6 +26,7 @@ from seqtool.training.finishing import (
     is_whole,
     mark_complete,
     publish,
+    record_languages,
     write_valid_lines,
 )
 from seqtool.training.fitting import fit_batch_tokens
@@ -75,6 +76,7 @@ def _train(request: TrainRequest, run: RunDir, workers: Workers, display: Traini
                 say_interrupted(trainer, display)
             else:
                 finish(trainer, validator, data, reason, display)
+                record_languages(run, request.languages, RunDir(request.start_from) if request.start_from else None)
         workers.wait_for_all()
         return reason is not None
 
@@ -182,6 +184,7 @@ def say_summary(trainer: Trainer, choice: Choice, display: TrainingDisplay) -> N
         display.say(f"validation {score.name} {score.score:.2f}  {score.signature}")
     display.say(f"report: {run.report}")
     display.say(f"translate with: seqtool translate -m {run.path} < input.txt")
+    display.say(f"or in a browser: seqtool serve -m {run.path}")
 
 
 def say_interrupted(trainer: Trainer, display: TrainingDisplay) -> None:

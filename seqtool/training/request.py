@@ -19,6 +19,7 @@ class TrainRequest:
     settings: ConfigRequest = ConfigRequest()
     start_from: Path | None = None
     fresh: bool = False
+    languages: tuple[str, str] | None = None  # codes of source and target
 
     @property
     def held_apart(self) -> tuple[Corpus, ...]:

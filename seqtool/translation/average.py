@@ -9,7 +9,7 @@ import json
 import math
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -175,4 +175,5 @@ def describe(run: RunDir, sources: Sequence[Source], shapes: Shapes) -> Manifest
         averaged=tuple({"file": str(source.weights), "sha256": sha256_of(source.weights)} for source in sources),
         length_penalty=origin.model.length_penalty,
     )
-    return run.make_manifest(model, origin.data)
+    others = {"languages": origin.others["languages"]} if "languages" in origin.others else {}
+    return replace(run.make_manifest(model, origin.data), others=others)
