@@ -1,38 +1,78 @@
 """The application: which address does what."""
 
+import asyncio
 from importlib.resources import files
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
+from seqtool.errors import SeqtoolError
 from seqtool.serving import translating
-from seqtool.serving.errors import INTERNAL, ApiError
-from seqtool.serving.fields import read_fields
+from seqtool.serving.answers import Json, answer_bug, answer_error, answer_http_error
+from seqtool.serving.detection import Candidate, Detector
+from seqtool.serving.documents import open_document
+from seqtool.serving.downloads import Downloads
+from seqtool.serving.errors import NOT_UNDERSTOOD, ApiError, bad_request
+from seqtool.serving.fields import BodyReader, Fields, read_fields
+from seqtool.serving.gate import until_disconnect
+from seqtool.serving.limits import ApiKeys, RateLimit
+from seqtool.serving.metrics import Metrics
 from seqtool.serving.models import ServedModels, language_name
+from seqtool.serving.openapi import make_spec
 from seqtool.serving.settings import ServeSettings
 
 PAGE = files("seqtool.serving") / "page"
-TITLES = {404: "Not Found", 405: "Method Not Allowed"}
-SENTENCES = {
-    404: "The requested URL was not found on the server. If you entered the URL manually please check your spelling "
-    "and try again.",
-    405: "The method is not allowed for the requested URL.",
-}
+FILE_FORMATS = {".txt": "text", ".html": "html", ".srt": "srt"}
 
 
 class Api:
     """Answers requests."""
 
-    def __init__(self, models: ServedModels, settings: ServeSettings) -> None:
-        self.models = models
-        self.settings = settings
+    def __init__(
+        self,
+        models: ServedModels,
+        settings: ServeSettings,
+        *,
+        metrics: Metrics,
+        downloads: Downloads,
+        rate: RateLimit,
+        keys: ApiKeys | None,
+    ) -> None:
+        self.models, self.settings, self.metrics, self.downloads = models, settings, metrics, downloads
+        self.rate, self.keys = rate, keys
+        self.bodies = BodyReader(settings)
+        self.detector = Detector(models.codes)
+
+    # What every request for a translation passes
+
+    async def _read(self, request: Request) -> tuple[Fields, str]:
+        """Return the fields of a request whose client may ask, and the client's name."""
+        fields = await read_fields(request, self.bodies)
+        client = request.client.host if request.client else ""
+        if self.keys is not None:
+            key = fields.text("api_key") or bearer(request)
+            self.keys.check(key)
+            client = f"key {key}"
+        self.rate.check(client)
+        return fields, client
+
+    def _note(self, request: Request, texts: list[str]) -> None:
+        n_chars = sum(map(len, texts))
+        self.metrics.characters.inc(n_chars)
+        notes: dict[str, Any] = request.scope["seqtool"]
+        notes["chars"] = n_chars
+        if self.settings.log_texts:
+            notes["q"] = texts
+
+    # LibreTranslate's addresses
 
     async def languages(self, request: Request) -> Response:
-        return JSONResponse(
+        """GET /languages."""
+        return Json(
             [
                 {"code": code, "name": language_name(code), "targets": self.models.targets(code)}
                 for code in self.models.codes
@@ -40,43 +80,179 @@ class Api:
         )
 
     async def frontend_settings(self, request: Request) -> Response:
-        source, target = next(iter(self.models.folders))
-        return JSONResponse(
+        """GET /frontend/settings."""
+        target = next(iter(self.models.folders))[1]
+        return Json(
             {
-                "apiKeys": self.settings.api_keys is not None,
+                "apiKeys": self.keys is not None,
                 "charLimit": self.settings.max_chars or -1,
                 "filesTranslation": True,
                 "frontendTimeout": 500,
-                "keyRequired": self.settings.api_keys is not None,
+                "keyRequired": self.keys is not None,
                 "language": {
-                    "source": {"code": source, "name": language_name(source)},
+                    "source": {"code": "auto", "name": "Auto Detect"},
                     "target": {"code": target, "name": language_name(target)},
                 },
                 "suggestions": False,
-                "supportedFilesFormat": [".txt", ".html", ".srt"],
+                "supportedFilesFormat": list(FILE_FORMATS),
             }
         )
 
     async def health(self, request: Request) -> Response:
-        return JSONResponse({"status": "ok"})
+        """GET /health."""
+        return Json({"status": "ok"})
 
     async def translate(self, request: Request) -> Response:
-        fields = await read_fields(request, self.settings)
+        """POST /translate."""
+        fields, client = await self._read(request)
         wish = translating.read_wish(fields, self.settings)
-        model = translating.find_model(self.models, wish.source, wish.target)
+        sources = await self._find_sources(wish)
+        translating.check_languages(self.models, [source.code for source in sources], wish.target)
         translating.check_format(wish.format)
-        if model is None:
-            found = [[text] for text in wish.texts]
-        else:
-            found = await translating.translate_texts(
-                model, wish.texts, wish.format, wish.n_alternatives, request.client.host if request.client else ""
+        self._note(request, wish.texts)
+        found = await until_disconnect(request.receive, self._translate(wish, sources, client))
+        if self.settings.log_texts:
+            request.scope["seqtool"]["translations"] = [texts[0] for texts in found]
+        return Json(translating.answer(wish, found, sources if wish.source == translating.AUTO else None))
+
+    async def _find_sources(self, wish: translating.Wish) -> list[Candidate]:
+        if wish.source != translating.AUTO:
+            return [Candidate(wish.source, 100.0)] * len(wish.texts)
+        return await asyncio.to_thread(self.detector.detect_each, wish.texts)
+
+    async def _translate(self, wish: translating.Wish, sources: list[Candidate], client: str) -> list[list[str]]:
+        """Return each text's translation and its alternatives; the texts of one language are translated together."""
+        found = [[text] for text in wish.texts]  # as they are in the target language
+        for source in {candidate.code for candidate in sources} - {wish.target}:
+            model = self.models.find(source, wish.target)
+            assert model is not None
+            rows = [row for row, candidate in enumerate(sources) if candidate.code == source]
+            documents = [translating.open_text(wish.format, wish.texts[row]) for row in rows]
+            options = translating.make_options(
+                model, wish.n_alternatives + 1, alignment=True if wish.format == "html" else None
             )
-        return JSONResponse(translating.answer(wish, found, None))
+            done = await translating.translate_documents(model, documents, options, client)
+            for row, texts in zip(rows, done, strict=True):
+                found[row] = texts
+        return found
+
+    async def detect(self, request: Request) -> Response:
+        """POST /detect."""
+        fields, _ = await self._read(request)
+        texts = translating.read_texts(fields)
+        translating.check_size(texts, isinstance(fields.values["q"], list), self.settings)
+        self._note(request, texts)
+        candidates = await asyncio.to_thread(self.detector.detect, texts)
+        return Json([candidate.to_dict() for candidate in candidates])
+
+    async def suggest(self, request: Request) -> Response:
+        """POST /suggest, which takes better translations from users elsewhere."""
+        await self.bodies.read(request)
+        raise ApiError(403, "Suggestions are disabled on this server.")
+
+    async def translate_file(self, request: Request) -> Response:
+        """POST /translate_file."""
+        fields, client = await self._read(request)
+        file = fields.files.get("file")
+        if file is None:
+            raise ApiError(400, NOT_UNDERSTOOD)
+        for name in ("source", "target"):
+            if not fields.text(name):
+                raise bad_request(f"missing {name} parameter")
+        if not file.name:
+            raise bad_request("empty file")
+        format = FILE_FORMATS.get(file.name[file.name.rfind(".") :].lower() if "." in file.name else "")
+        if format is None:
+            raise bad_request("file format not supported")
+        try:
+            text = file.content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise bad_request("the file is not UTF-8; save it as UTF-8 and send it again") from None
+        content = await until_disconnect(request.receive, self._translate_file(request, fields, format, text, client))
+        name = self.downloads.add(file.name, fields.text("target"), content)
+        return Json({"translatedFileUrl": str(request.url_for("download_file", name=name))})
+
+    async def _translate_file(self, request: Request, fields: Fields, format: str, text: str, client: str) -> str:
+        source, target = fields.text("source"), fields.text("target")
+        try:
+            document = await asyncio.to_thread(open_document, format, text)
+        except SeqtoolError as error:
+            raise bad_request(str(error)) from None
+        if source == translating.AUTO:
+            sample = "\n".join(document.texts)[:5000]
+            source = (await asyncio.to_thread(self.detector.detect, [sample]))[0].code
+        translating.check_languages(self.models, [source], target)
+        self._note(request, document.texts)
+        if source == target:
+            return text
+        model = self.models.find(source, target)
+        assert model is not None
+        options = translating.make_options(model, alignment=True if format == "html" else None)
+        [[content]] = await translating.translate_documents(model, [document], options, client)
+        return content
+
+    async def download_file(self, request: Request) -> Response:
+        """GET /download_file/NAME."""
+        name = request.path_params["name"]
+        path = self.downloads.find(name)
+        if path is None:
+            raise HTTPException(404)
+        return FileResponse(path, media_type="application/octet-stream", filename=name.partition(".")[2])
+
+    # Addresses of our own
+
+    async def details(self, request: Request) -> Response:
+        """POST /seqtool/translate: what `seqtool translate --json` prints, for each line of each text."""
+        fields, client = await self._read(request)
+        wish = translating.read_wish(fields, self.settings)
+        n_best = translating.read_number(fields, "n_best", 1)
+        if not 1 <= n_best <= self.settings.max_alternatives + 1:
+            raise bad_request(f"n_best parameter must be from 1 to {self.settings.max_alternatives + 1}")
+        with_scores = fields.values.get("token_scores") in (True, "true", "1")
+        sources = await self._find_sources(wish)
+        translating.check_languages(self.models, [source.code for source in sources], wish.target)
+        self._note(request, wish.texts)
+
+        async def work() -> list[dict[str, Any]]:
+            return [
+                await self._detail(text, source.code, wish.target, n_best, with_scores, client)
+                for text, source in zip(wish.texts, sources, strict=True)
+            ]
+
+        body: dict[str, Any] = {"texts": await until_disconnect(request.receive, work())}
+        if wish.source == translating.AUTO:
+            body["detectedLanguage"] = [candidate.to_dict() for candidate in sources]
+        return Json(body)
+
+    async def _detail(
+        self, text: str, source: str, target: str, n_best: int, with_scores: bool, client: str
+    ) -> dict[str, Any]:
+        lines = text.split("\n")
+        model = self.models.find(source, target)
+        if model is None:  # the languages are the same
+            return {"text": text, "lines": [{"text": line} for line in lines]}
+        with model.in_use():
+            options = translating.make_options(model, n_best, alignment=True, token_scores=with_scores)
+            done = await model.batcher.translate(lines, options, client)
+        return {"text": "\n".join(line.text for line in done), "lines": [line.to_dict(n_best) for line in done]}
+
+    async def metrics_page(self, request: Request) -> Response:
+        """GET /metrics."""
+        content, kind = await asyncio.to_thread(
+            self.metrics.text, lambda: sum(len(model.batcher) for model in self.models)
+        )
+        return Response(content, media_type=kind)
+
+    async def spec(self, request: Request) -> Response:
+        """GET /spec."""
+        return Json(make_spec(self.models, self.settings))
 
     async def page(self, request: Request) -> Response:
+        """GET /."""
         return self._packaged("index.html")
 
     async def page_file(self, request: Request) -> Response:
+        """GET /page/NAME."""
         return self._packaged(request.path_params["name"])
 
     def _packaged(self, name: str) -> Response:
@@ -86,32 +262,28 @@ class Api:
         return FileResponse(str(file))
 
 
-def make_app(models: ServedModels, settings: ServeSettings) -> Starlette:
-    """Return the ASGI application."""
-    api = Api(models, settings)
-    return Starlette(
-        routes=[
-            Route("/", api.page),
-            Route("/page/{name}", api.page_file),
-            Route("/languages", api.languages),
-            Route("/frontend/settings", api.frontend_settings),
-            Route("/health", api.health),
-            Route("/translate", api.translate, methods=["POST"]),
-        ],
-        exception_handlers={ApiError: answer_error, HTTPException: answer_http_error, 500: answer_bug},
-    )
+def bearer(request: Request) -> str:
+    """Return the key of an Authorization header."""
+    kind, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if kind.lower() == "bearer" else ""
 
 
-async def answer_error(request: Request, error: Any) -> Response:
-    return JSONResponse({"error": error.message}, error.status, error.headers)
-
-
-async def answer_http_error(request: Request, error: Any) -> Response:
-    title = TITLES.get(error.status_code, error.detail)
-    sentence = SENTENCES.get(error.status_code, error.detail)
-    page = f"<!doctype html>\n<html lang=en>\n<title>{error.status_code} {title}</title>\n<h1>{title}</h1>\n"
-    return HTMLResponse(f"{page}<p>{sentence}</p>\n", error.status_code, error.headers)
-
-
-async def answer_bug(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": INTERNAL}, 500)
+def make_app(api: Api) -> Starlette:
+    """Return the application without what is around it."""
+    routes = [
+        Route("/", api.page),
+        Route("/page/{name}", api.page_file),
+        Route("/languages", api.languages),
+        Route("/frontend/settings", api.frontend_settings),
+        Route("/health", api.health),
+        Route("/spec", api.spec),
+        Route("/metrics", api.metrics_page),
+        Route("/download_file/{name}", api.download_file, name="download_file"),
+        Route("/translate", api.translate, methods=["POST"]),
+        Route("/detect", api.detect, methods=["POST"]),
+        Route("/suggest", api.suggest, methods=["POST"]),
+        Route("/translate_file", api.translate_file, methods=["POST"]),
+        Route("/seqtool/translate", api.details, methods=["POST"]),
+    ]
+    handlers: Any = {ApiError: answer_error, HTTPException: answer_http_error, Exception: answer_bug}
+    return Starlette(routes=routes, exception_handlers=handlers)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from seqtool.serving.errors import overloaded
+from seqtool.serving.metrics import Metrics
 from seqtool.serving.waiting import LONG, SHORT, SHORT_REQUEST, Waiting, WaitingSegments
 from seqtool.translation.engines.interface import Engine, SearchOptions
 from seqtool.translation.outcomes import Outcome, PlannedLine, Segment
@@ -51,18 +52,17 @@ class Ticket:
 class Batcher:
     """One model's queue and the threads that empty it."""
 
-    def __init__(self, translator: Translator, *, max_queue: int, wait: float = 0.0) -> None:
+    def __init__(self, translator: Translator, metrics: Metrics, *, max_queue: int, wait: float = 0.0) -> None:
         """Start threads; past max_queue waiting segments a request is refused. An idle thread waits for `wait` s."""
         self.translator = translator
+        self._metrics = metrics
         self._max_queue = max_queue
         self._wait = wait
         self._waiting = WaitingSegments(self._rows)
         self._filling_since = 0.0
         self._changed = threading.Condition()
-        self._room = asyncio.Event()
         self._closed = False
         self._engine: Engine = translator.engine
-        self.batch_sizes: list[int] = []
         self._threads = [
             threading.Thread(target=self._work, name=f"seqtool-batches-{number}", daemon=True)
             for number in range(self._engine.batching.callers)
@@ -93,6 +93,8 @@ class Batcher:
         wanted = dict.fromkeys(segment for line in lines for segment in line.segments)
         found = self.translator.recall(search, wanted)
         missing = [segment for segment in wanted if segment not in found]
+        self._metrics.cache_hits.inc(len(found))
+        self._metrics.cache_misses.inc(len(missing))
         if not missing:
             return found
         while len(self._waiting) + len(missing) > self._max_queue and len(self._waiting):
@@ -153,7 +155,7 @@ class Batcher:
             except Exception as error:
                 tell(batch, error)
             else:
-                self.batch_sizes.append(len(segments))
+                self._metrics.batches.observe(len(segments))
                 tell(batch, found)
 
     def close(self) -> None:

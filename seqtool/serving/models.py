@@ -9,6 +9,7 @@ from pathlib import Path
 from seqtool.errors import SeqtoolError
 from seqtool.run_directory import RunDir
 from seqtool.serving.batcher import Batcher
+from seqtool.serving.metrics import Metrics
 from seqtool.serving.settings import ServeSettings
 from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.export.languages import NAMES, known_codes, split_pair
@@ -80,10 +81,11 @@ class ServedModels:
         folders: Mapping[Direction, Path],
         engine: EngineSettings,
         settings: ServeSettings,
+        metrics: Metrics,
         notify: Callable[[str], None],
     ) -> None:
         self.folders = dict(folders)
-        self._engine, self._settings, self._notify = engine, settings, notify
+        self._engine, self._settings, self._metrics, self._notify = engine, settings, metrics, notify
         self._models: dict[Direction, ServedModel] = {}
         self._reloading = asyncio.Lock()
 
@@ -97,7 +99,8 @@ class ServedModels:
             [folder], self._engine, cache_bytes=self._settings.cache_bytes // len(self.folders), notify=self._notify
         )
         translator.engine_for(translator.make_options())
-        batcher = Batcher(translator, max_queue=self._settings.max_queue, wait=self._settings.batch_wait)
+        settings = self._settings
+        batcher = Batcher(translator, self._metrics, max_queue=settings.max_queue, wait=settings.batch_wait)
         return ServedModel(folder, identify(folder), translator, batcher)
 
     def find(self, source: str, target: str) -> ServedModel | None:

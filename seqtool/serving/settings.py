@@ -15,7 +15,7 @@ class ServeSettings:
     host: str = "127.0.0.1"
     port: int = 5000
     workers: int = 1  # processes
-    max_chars: int = 20_000  # of one text; 0: no limit
+    max_chars: int = 20_000  # in the texts of one request; 0: no limit
     max_texts: int = 1000  # in one request
     max_alternatives: int = 3
     max_body: int = 4 * MIB  # bytes of one request
@@ -29,6 +29,7 @@ class ServeSettings:
     header_timeout: float = 10.0  # seconds for a client to send the head of a request
     body_timeout: float = 30.0  # seconds to send its body, or to take an answer
     grace: float = 30.0  # seconds for requests to end after SIGTERM
+    access_log: bool = True
     log_texts: bool = False
 
     def __post_init__(self) -> None:

@@ -1,16 +1,23 @@
 """What /translate does: which texts, from which language into which, in which form."""
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from seqtool.errors import SeqtoolError
+from seqtool.serving.detection import Candidate
+from seqtool.serving.documents import Document, open_document
 from seqtool.serving.errors import ApiError, bad_request
 from seqtool.serving.fields import Fields
 from seqtool.serving.models import ServedModel, ServedModels, language_name
 from seqtool.serving.settings import ServeSettings
+from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.results import Translation
 
 FORMATS = ("text", "html")
+AUTO = "auto"
+IN_THREAD = 10_000  # characters from which documents are rebuilt outside of the event loop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,11 +38,7 @@ def read_wish(fields: Fields, settings: ServeSettings) -> Wish:
     for name in ("q", "source", "target"):
         if not fields.values.get(name):
             raise bad_request(f"missing {name} parameter")
-    if not (isinstance(q, str) or (isinstance(q, list) and all(isinstance(text, str) for text in q))):
-        raise bad_request("q parameter is neither a text nor a list of texts")
-    texts = [clean_surrogates(text) for text in (q if isinstance(q, list) else [q])]
-    if not fields.is_json:
-        texts = ["\n".join(text.splitlines()) for text in texts]
+    texts = read_texts(fields)
     n_alternatives = read_alternatives(fields, settings)
     check_size(texts, isinstance(q, list), settings)
     return Wish(
@@ -48,44 +51,57 @@ def read_wish(fields: Fields, settings: ServeSettings) -> Wish:
     )
 
 
+def read_texts(fields: Fields) -> list[str]:
+    """Return the texts of a request, which has some."""
+    q = fields.values.get("q")
+    if not q:
+        raise bad_request("missing q parameter")
+    if not (isinstance(q, str) or (isinstance(q, list) and all(isinstance(text, str) for text in q))):
+        raise bad_request("q parameter is neither a text nor a list of texts")
+    texts = [clean_surrogates(text) for text in (q if isinstance(q, list) else [q])]
+    return texts if fields.is_json else ["\n".join(text.splitlines()) for text in texts]
+
+
 def read_alternatives(fields: Fields, settings: ServeSettings) -> int:
     """Return how many alternatives are wanted."""
-    given = fields.values.get("alternatives") or 0
+    number = read_number(fields, "alternatives", 0)
+    if number > settings.max_alternatives:
+        raise bad_request(f"alternatives parameter must be <= {settings.max_alternatives}")
+    return max(0, number)
+
+
+def read_number(fields: Fields, name: str, default: int) -> int:
+    """Return a field that has to be a whole number."""
+    given = fields.values.get(name) or default
     try:
         if not isinstance(given, int | str) or isinstance(given, bool):
             raise ValueError
-        number = max(0, int(given))
+        return int(given)
     except ValueError:
-        raise bad_request("alternatives parameter is not a number") from None
-    if number > settings.max_alternatives:
-        raise bad_request(f"alternatives parameter must be <= {settings.max_alternatives}")
-    return number
+        raise bad_request(f"{name} parameter is not a number") from None
 
 
 def check_size(texts: Sequence[str], is_list: bool, settings: ServeSettings) -> None:
     """Refuse too many texts, and texts that are too long."""
     if is_list and len(texts) > settings.max_texts:
         raise bad_request(f"request ({len(texts)}) exceeds text limit ({settings.max_texts})")
-    longest = max(map(len, texts))
-    if settings.max_chars and longest > settings.max_chars:
-        raise bad_request(f"request ({longest}) exceeds text limit ({settings.max_chars})")
+    n_chars = sum(map(len, texts))
+    if settings.max_chars and n_chars > settings.max_chars:
+        raise bad_request(f"request ({n_chars}) exceeds text limit ({settings.max_chars})")
 
 
-def find_model(models: ServedModels, source: str, target: str) -> ServedModel | None:
-    """Return the model for a direction, None where the languages are the same; raise if there is no such model."""
-    for code in (source, target):
+def check_languages(models: ServedModels, sources: Sequence[str], target: str) -> None:
+    """Raise if a language, or a direction, is not served."""
+    for code in (*sources, target):
         if code not in models.codes:
             raise ApiError(400, f"{code} is not supported")
-    if source == target:
-        return None
-    model = models.find(source, target)
-    if model is None:
-        raise ApiError(
-            400,
-            f"{language_name(target)} ({target}) is not available as a target language "
-            f"from {language_name(source)} ({source})",
-        )
-    return model
+    for source in sources:
+        if source != target and models.find(source, target) is None:
+            raise ApiError(
+                400,
+                f"{language_name(target)} ({target}) is not available as a target language "
+                f"from {language_name(source)} ({source})",
+            )
 
 
 def check_format(format: str) -> None:
@@ -94,47 +110,58 @@ def check_format(format: str) -> None:
         raise ApiError(400, f"{format} format is not supported")
 
 
-async def translate_texts(
-    model: ServedModel, texts: Sequence[str], format: str, n_alternatives: int, client: str
+def open_text(format: str, text: str) -> Document:
+    """Return a text's parts to translate."""
+    try:
+        return open_document(format, text)
+    except SeqtoolError as error:
+        raise bad_request(str(error)) from None
+
+
+def make_options(model: ServedModel, n_best: int = 1, **changes: Any) -> SearchOptions:
+    """Return a model's search options, with a beam that is wide enough."""
+    beam = model.translator.make_options().beam
+    return model.translator.make_options(n_best=n_best, beam=n_best if n_best > beam else None, **changes)
+
+
+async def translate_documents(
+    model: ServedModel, documents: Sequence[Document], options: SearchOptions, client: str
 ) -> list[list[str]]:
-    """Return for each text its translation and the alternatives to it."""
-    is_html = format == "html"
-    n_best = n_alternatives + 1
-    options = model.translator.make_options(n_best=n_best, alignment=is_html or None, beam=wide_enough(model, n_best))
+    """Return each document's translation and the alternatives to it."""
     with model.in_use():
-        lines = [text.split("\n") for text in texts]
-        flat = [line for of_text in lines for line in of_text]
-        done = iter(await model.batcher.translate(flat, options, client))
-        return [join_lines([next(done) for _ in of_text], n_best) for of_text in lines]
+        texts = [text for document in documents for text in document.texts]
+        done = iter(await model.batcher.translate(texts, options, client))
+    parts = [[next(done) for _ in document.texts] for document in documents]
+
+    def rebuild_all() -> list[list[str]]:
+        return [rebuild(document, lines, options.n_best) for document, lines in zip(documents, parts, strict=True)]
+
+    is_large = sum(map(len, texts)) > IN_THREAD
+    return await asyncio.to_thread(rebuild_all) if is_large else rebuild_all()
 
 
-def wide_enough(model: ServedModel, n_best: int) -> int | None:
-    """Return a beam for that many hypotheses if the model's own is too narrow."""
-    return n_best if n_best > model.translator.make_options().beam else None
-
-
-def join_lines(lines: Sequence[Translation], n_best: int) -> list[str]:
-    """Return the texts of lines, the best of each line with the best of the others; equal texts only once."""
-    ranked = ["\n".join(nth_best(line, rank) for line in lines) for rank in range(n_best)]
+def rebuild(document: Document, lines: Sequence[Translation], n_best: int) -> list[str]:
+    """Return a document made of the best of each line, of the second best, and so on; equal ones only once."""
+    ranked = [document.rebuild([nth_best(line, rank) for line in lines]) for rank in range(n_best)]
     return list(dict.fromkeys(ranked))
 
 
-def nth_best(line: Translation, rank: int) -> str:
-    """Return the hypothesis of a rank, or the last if there are fewer."""
-    return line.hypotheses[min(rank, len(line.hypotheses) - 1)].text
+def nth_best(line: Translation, rank: int) -> Translation:
+    """Return a translation with the hypothesis of a rank as its best, or the last if there are fewer."""
+    return replace(line, hypotheses=line.hypotheses[min(rank, len(line.hypotheses) - 1) :]) if rank else line
 
 
 def clean_surrogates(text: str) -> str:
     r"""Return a text in which half of a surrogate pair, which JSON may have as "\ud800", is U+FFFD."""
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if not text.isascii() else text
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def answer(wish: Wish, found: Sequence[Sequence[str]], detected: Sequence[dict[str, Any]] | None) -> dict[str, Any]:
+def answer(wish: Wish, found: Sequence[Sequence[str]], detected: Sequence[Candidate] | None) -> dict[str, Any]:
     """Return the body of an answer."""
-    body: dict[str, Any] = {}
+    body: dict[str, list[Any]] = {}
     if wish.n_alternatives:
         body["alternatives"] = [list(texts[1:]) for texts in found]
     if detected is not None:
-        body["detectedLanguage"] = list(detected)
+        body["detectedLanguage"] = [candidate.to_dict() for candidate in detected]
     body["translatedText"] = [texts[0] for texts in found]
     return body if wish.is_list else {name: values[0] for name, values in body.items()}
