@@ -36,8 +36,7 @@ class ApiKeys:
             raise SeqtoolError(f"{self.file}: holds no API key; write one on each line")
         if short := [number for number, key in enumerate(keys, 1) if len(key) < SHORTEST_KEY]:
             raise SeqtoolError(
-                f"{self.file}: key {short[0]} has fewer than {SHORTEST_KEY} characters; make keys with "
-                "'openssl rand -hex 16'"
+                f"{self.file}: key {short[0]} has fewer than {SHORTEST_KEY} characters; make longer ones"
             )
         self._keys = [key.encode() for key in keys]
 
