@@ -14,7 +14,6 @@ from seqtool.errors import SeqtoolError
 from seqtool.serving import translating
 from seqtool.serving.answers import Json, answer_bug, answer_error, answer_http_error
 from seqtool.serving.detection import Candidate, Detector
-from seqtool.serving.documents import open_document
 from seqtool.serving.downloads import Downloads
 from seqtool.serving.errors import NOT_UNDERSTOOD, ApiError, bad_request
 from seqtool.serving.fields import BodyReader, Fields, read_fields
@@ -24,6 +23,7 @@ from seqtool.serving.metrics import Metrics
 from seqtool.serving.models import ServedModels, language_name
 from seqtool.serving.openapi import make_spec
 from seqtool.serving.settings import ServeSettings
+from seqtool.translation.documents.formats import open_document
 
 PAGE = files("seqtool.serving") / "page"
 FILE_FORMATS = {".txt": "text", ".html": "html", ".srt": "srt"}

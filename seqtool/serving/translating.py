@@ -7,11 +7,12 @@ from typing import Any
 
 from seqtool.errors import SeqtoolError
 from seqtool.serving.detection import Candidate
-from seqtool.serving.documents import Document, open_document
 from seqtool.serving.errors import ApiError, bad_request
 from seqtool.serving.fields import Fields
 from seqtool.serving.models import ServedModel, ServedModels, language_name
 from seqtool.serving.settings import ServeSettings
+from seqtool.translation.documents.formats import open_document
+from seqtool.translation.documents.interface import Document
 from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.results import Translation
 
