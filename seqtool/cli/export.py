@@ -82,7 +82,7 @@ def export(
     report = export_huggingface(run, out, chosen)
     notify(
         f"{report.folder}: {report.architecture}; log-probabilities in transformers differ from the model's by "
-        f"{report.difference:.1e} at most ({TOLERANCE:g} is accepted)"
+        f"{report.difference:.1e} at most (computed in float64; {TOLERANCE:g} is accepted)"
     )
     for note in report.notes:
         notify(f"note: {note}")

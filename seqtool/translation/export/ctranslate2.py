@@ -20,6 +20,7 @@ from seqtool.errors import OptionError, SeqtoolError, suggest
 from seqtool.files import make_folder, whole_folder, write_whole
 from seqtool.model.kinds import kind_of
 from seqtool.run_directory import RunDir
+from seqtool.translation.export.made_up import make_up_sentences
 from seqtool.translation.export.record import make_record, read_record, write_record
 
 QUANTIZATIONS = ("int8", "int8_float32", "float16", "bfloat16", "float32")
@@ -130,10 +131,7 @@ def check_export(run: RunDir, folder: Path, tokenizers: TokenizerPair, quantizat
     settings = EngineSettings(device="cpu", threads=1)
     reference = TorchEngine.load([run], tokenizers.vocabularies, settings)
     converted = CTranslate2Engine(folder, tokenizers, settings)
-    draw = np.random.default_rng(0)
-    ordinary = sorted(set(range(tokenizers.source.vocab_size)) - set(tokenizers.source.special))
-    lengths = [min(length, reference.max_tokens or length) for length in (3, 5, 8, 12, 17, 23)]
-    sources = [draw.choice(ordinary, length).tolist() for length in lengths]
+    sources = make_up_sentences(tokenizers.source, reference.max_tokens)
     targets = [ranked[0].ids for ranked in reference.translate(sources, SearchOptions(beam=1, max_length_ratio=1.0))]
     pairs = zip(reference.score(sources, targets), converted.score(sources, targets), strict=True)
     differences = [abs(ours - theirs) for row, other in pairs for ours, theirs in zip(row, other, strict=True)]

@@ -25,10 +25,11 @@ from seqtool.run_directory import RunDir
 from seqtool.translation.engines.interface import USUAL_LENGTH_PENALTY
 from seqtool.translation.export.ctranslate2 import check_place, read_float32
 from seqtool.translation.export.languages import Languages
+from seqtool.translation.export.made_up import make_up_sentences
 from seqtool.translation.export.model_card import write_card
 from seqtool.translation.export.record import RECORD, make_record
 
-TOLERANCE = 1e-4  # of the log-probability of a token, the largest difference that is accepted
+TOLERANCE = 1e-5  # of the log-probability of a token in float64, the largest difference that is accepted
 USUAL_LENGTH = 25  # tokens of a target, where the run has none to look at
 
 USAGE = """```python
@@ -256,7 +257,10 @@ def write_tokenizer(
 
 
 def check_with_transformers(run: RunDir, folder: Path, tokenizers: TokenizerPair) -> float:
-    """Score made-up sentences with both; return the largest difference of a token's log-probability, or raise."""
+    """Score made-up sentences with both; return the largest difference of a token's log-probability, or raise.
+
+    Both compute in float64, where rounding is far below the tolerance, so that any difference is one of the models.
+    """
     import torch
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -264,25 +268,29 @@ def check_with_transformers(run: RunDir, folder: Path, tokenizers: TokenizerPair
     from seqtool.translation.engines.settings import EngineSettings
     from seqtool.translation.engines.torch_engine import TorchEngine
 
-    ours = TorchEngine.load([run], tokenizers.vocabularies, EngineSettings(device="cpu", threads=1))
-    model = AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    special, draw = tokenizers.source.special, np.random.default_rng(0)
-    ordinary = sorted(set(range(tokenizers.source.vocab_size)) - set(special))
-    texts = [tokenizers.source.decode(draw.choice(ordinary, n).tolist()) for n in (3, 5, 8, 12, 17, 23)]
+    engine = TorchEngine.load([run], tokenizers.vocabularies, EngineSettings(device="cpu", threads=1))
+    texts = [tokenizers.source.decode(ids) for ids in make_up_sentences(tokenizers.source, engine.max_tokens)]
     sources = tokenizers.source.encode_batch(texts)
-    found = ours.translate(sources, SearchOptions(beam=1, max_length_ratio=1.0))
-    targets = [ranked[0].ids for ranked in found]
+    targets = [found[0].ids for found in engine.translate(sources, SearchOptions(beam=1, max_length_ratio=1.0))]
+    ours = engine.models[0].double()
+    theirs = AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True, dtype=torch.float64).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    source, target = tokenizers.source.special, tokenizers.target.special
     to_theirs = {int(row): index for index, row in enumerate(their_vocabularies(tokenizers, False)[1].rows)}
+
+    def choose(logits: torch.Tensor, ids: list[int]) -> torch.Tensor:
+        return logits[0].log_softmax(-1).gather(1, torch.tensor(ids)[:, None])
+
     largest = 0.0
-    for text, target, scores in zip(texts, targets, ours.score(sources, targets), strict=True):
-        given = tokenizer(text, return_tensors="pt")["input_ids"]
-        wanted = torch.tensor([to_theirs[index] for index in (*target, tokenizers.target.special.eos)])
-        start = torch.tensor([model.config.decoder_start_token_id])
+    for text, given, made in zip(texts, sources, targets, strict=True):
+        wanted = [*made, target.eos]
+        renamed = [to_theirs[index] for index in wanted]
+        start = torch.tensor([[theirs.config.decoder_start_token_id, *renamed[:-1]]])
         with torch.inference_mode():
-            logits = model(input_ids=given, decoder_input_ids=torch.cat((start, wanted[:-1]))[None]).logits
-        log_probs = logits[0].log_softmax(-1).gather(1, wanted[:, None]).squeeze(1)
-        largest = max(largest, float((log_probs - torch.tensor(scores)).abs().max()))
+            states = ours(torch.tensor([[*given, source.eos]]), torch.tensor([[target.bos, *made]]))
+            logits = theirs(input_ids=tokenizer(text, return_tensors="pt")["input_ids"], decoder_input_ids=start).logits
+            difference = choose(ours.project(states), wanted) - choose(logits, renamed)
+        largest = max(largest, float(difference.abs().max()))
     if not largest <= TOLERANCE:
         raise SeqtoolError(
             f"{run.path}: the export does not match the model (a log-probability differs by {largest:.3g}, at most "
