@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtool.translation.lines.splitting import join_parts, split_text
+from seqtool.translation.lines.splitting import cut_text, join_parts, split_text
 
 
 def count_words(texts: list[str]) -> list[int]:
@@ -86,3 +86,15 @@ def test_nothing_is_lost_and_no_part_is_too_long(text: str, limit: int) -> None:
     parts = split_text(text, count_chars, limit)
     assert "".join("".join(parts).split()) == "".join(text.split())
     assert all(0 < count <= limit for count in count_chars(parts))
+
+
+def test_a_text_is_cut_at_line_breaks_and_into_sentences_if_asked_for() -> None:
+    text = "He sleeps. She sings.\n\nNow! \n"
+    assert cut_text(text, True) == [("", "He sleeps."), ("", "She sings."), ("\n\n", "Now!")]
+    assert cut_text(text, False) == [("", "He sleeps. She sings."), ("\n\n", "Now!")]
+    assert cut_text("", True) == []
+
+
+def test_line_breaks_are_kept_when_parts_are_joined() -> None:
+    assert join_parts(["A.", "B.", "C."], ["", "", "\n\n"]) == "A. B.\n\nC."
+    assert join_parts(["A.", "", "字。", "字。"], ["", "\n", "", ""]) == "A.\n字。字。"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seqtool.config import DecodeConfig
 from seqtool.corpus.tokenizer.interface import TokenizerPair
-from seqtool.errors import SeqtoolError
+from seqtool.errors import OptionError, SeqtoolError
 from seqtool.translation.engines.interface import Engine, SearchOptions
 from seqtool.translation.translator import Translator
 
@@ -61,6 +61,43 @@ def test_an_over_long_line_is_translated_in_parts_and_joined(tokenizers: Tokeniz
     assert [tgt for _, tgt in found.alignment] == list(range(len(found.tokens)))
 
 
+THREE = "She waves. Zwei Hunde spielen! A man walks."
+
+
+def test_with_split_each_sentence_is_translated_by_itself(tokenizers: TokenizerPair) -> None:
+    engine = ReversingEngine()
+    translator = make_translator(tokenizers, engine)
+    found = translator.translate([THREE], split="always", alignment=True)[0]
+    parts = ["She waves.", "Zwei Hunde spielen!", "A man walks."]
+    assert found.text == " ".join(backwards(tokenizers, part) for part in parts)
+    assert (found.n_parts, found.n_sentences) == (3, 3)
+    assert found.alignment is not None
+    assert all(found.source_tokens[src] == found.tokens[tgt] for src, tgt in found.alignment)
+    assert translator.describe(split="always")["split"] == "sentences"
+    begun = translator.translate([THREE], split="always", prefixes=["Zwei"])[0]
+    assert begun.text.startswith("Zwei")
+    assert begun.text.count("Zwei") == found.text.count("Zwei") + 1
+
+
+def test_lines_are_split_as_the_model_was_trained_unless_asked_otherwise(tokenizers: TokenizerPair) -> None:
+    for is_single, split, parts in [(True, None, 3), (True, "never", 1), (False, None, 1), (False, "always", 3)]:
+        translator = make_translator(tokenizers, single_sentences=is_single)
+        assert translator.translate([THREE], split=split)[0].n_parts == parts
+        assert ("split" in translator.describe(split=split)) == (parts == 3)
+        one = translator.translate(["She waves.", ""], split=split)
+        assert [line.text for line in one] == [backwards(tokenizers, "She waves."), ""]
+    assert make_translator(tokenizers, config=DecodeConfig(split="always")).translate([THREE])[0].n_parts == 3
+    with pytest.raises(OptionError, match="split must be one of auto, always, never"):
+        make_translator(tokenizers).translate([THREE], split="sometimes")
+
+
+def test_a_text_with_line_breaks_is_translated_line_by_line_and_keeps_them(tokenizers: TokenizerPair) -> None:
+    found = make_translator(tokenizers).translate(["A man walks.\r\n\n She waves. \n", "she"])
+    assert found[0].text == backwards(tokenizers, "A man walks.") + "\n\n" + backwards(tokenizers, "She waves.")
+    assert found[0].source == "A man walks.\n\nShe waves."
+    assert "\n" not in make_translator(tokenizers).translate(["A man\nwalks."], split="never")[0].text
+
+
 def test_a_part_without_anything_to_see_is_left_out(tokenizers: TokenizerPair) -> None:
     text = "A man walks" + "\u200b" * 100 + " in the park."
     found = make_translator(tokenizers, max_tokens=30).translate([text])[0]
@@ -74,7 +111,8 @@ def test_any_text_gives_one_line(tokenizers: TokenizerPair, sources: list[str]) 
     found = make_translator(tokenizers, max_tokens=16).translate(sources)
     assert len(found) == len(sources)
     for source, one in zip(sources, found, strict=True):
-        assert one.text.splitlines() in ([], [one.text])
+        assert one.text.split("\n") == one.text.splitlines() or not one.text
+        assert one.text.count("\n") <= source.strip().count("\n")
         assert "\0" not in one.text
         if not source.strip():
             assert one.text == ""

@@ -15,6 +15,7 @@ from seqtool.cli.options import (
     JsonOption,
     LengthPenaltyOption,
     MaxLengthRatioOption,
+    SplitOption,
     ThreadsOption,
 )
 from seqtool.cli.streams import notify
@@ -65,6 +66,7 @@ def eval(
     beam: BeamOption = None,
     length_penalty: LengthPenaltyOption = None,
     max_length_ratio: MaxLengthRatioOption = None,
+    split: SplitOption = None,
     engine: EngineOption = "auto",
     device: DeviceOption = "auto",
     threads: ThreadsOption = 0,
@@ -107,7 +109,7 @@ def eval(
         confidence=confidence_n if confidence else 0,
         width=1 if width is None else width,
     )
-    search = {"beam": beam, "length_penalty": length_penalty, "max_length_ratio": max_length_ratio}
+    search = {"beam": beam, "length_penalty": length_penalty, "max_length_ratio": max_length_ratio, "split": split}
     settings = EngineSettings(
         engine=engine,
         device=device,

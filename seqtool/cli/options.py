@@ -72,6 +72,17 @@ MaxLengthRatioOption = Annotated[
     float | None,
     _grouped("Search", "--max-length-ratio", "Most target tokens per source token (plus 16).", low=0.1),
 ]
+SplitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        metavar="WHEN",
+        help="Translate each sentence of a line by itself: always, never, or auto (if the model was trained on single "
+        "sentences).",
+        rich_help_panel="Search",
+        show_default=False,
+    ),
+]
 EngineOption = Annotated[str, _grouped("Engine", "--engine", "auto, torch or ctranslate2.", "NAME")]
 DeviceOption = Annotated[str, _grouped("Engine", "--device", "auto, cpu, cuda or mps.", "NAME")]
 ThreadsOption = Annotated[int, _grouped("Engine", "--threads", "CPU threads (0: all cores).", low=0)]

@@ -17,6 +17,7 @@ from seqtool.cli.options import (
     LengthPenaltyOption,
     MaxLengthRatioOption,
     ModelOption,
+    SplitOption,
     ThreadsOption,
 )
 from seqtool.cli.streams import notify, quiet_if_closed
@@ -45,6 +46,7 @@ def translate(
     length_penalty: LengthPenaltyOption = None,
     coverage_penalty: opt.CoveragePenalty = None,
     max_length_ratio: MaxLengthRatioOption = None,
+    split: SplitOption = None,
     patience: opt.Patience = None,
     no_repeat_ngram: opt.NoRepeatNgram = None,
     diverse_groups: opt.DiverseGroups = None,
@@ -78,6 +80,7 @@ def translate(
         "length_penalty": length_penalty,
         "coverage_penalty": coverage_penalty,
         "max_length_ratio": max_length_ratio,
+        "split": split,
         "patience": patience,
         "no_repeat_ngram": no_repeat_ngram,
         "diverse_groups": diverse_groups,

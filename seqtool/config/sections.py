@@ -166,6 +166,11 @@ class DecodeConfig:
     max_length_ratio: float = setting(
         2.0, "target tokens at most, as a multiple of the source tokens (plus 16)", low=0.1
     )
+    split: str = setting(
+        "auto",
+        "translate each sentence of a line by itself; 'auto': if the training corpus had hardly a line with several",
+        choices=("auto", "always", "never"),
+    )
     batch_tokens: int = setting(8192, "source tokens translated at once", low=1)
     threads: int = setting(0, "CPU threads (0: all cores)", low=0, high=4096)
 

@@ -8,9 +8,12 @@ A splitter that depends on a language's own statistics would have to be told the
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from seqtool.corpus.abbreviations import ALWAYS, BEFORE_NUMBERS, BEFORE_ORDINALS, BEGINNINGS, MONTHS, PERHAPS
+
+SINGLE_SHARE = 0.95  # of the lines; a model that saw fewer with several sentences leaves some of them out
 
 _CLOSERS = "\"'”’»›)\\]』」）】》〉"
 _OPENERS = "\"'“”‘’„‚«‹»›(\\[{¿¡「『（【《〈–—\\-"
@@ -32,12 +35,18 @@ _LOOK_BACK = 40  # characters; no abbreviation is longer
 def split_sentences(text: str) -> list[str]:
     """Cut a text into its sentences, each with the white space that follows it; joined, they are the text."""
     pieces, start = [], 0
-    inside = _Brackets(text)
+    brackets = _Brackets(text)
     for match in _END.finditer(text):
-        if match.end() < len(text) and match.start() not in inside and _is_end(text, start, match):
+        if match.end() < len(text) and not brackets.hold(text, start, match) and _is_end(text, start, match):
             pieces.append(text[start : match.end()])
             start = match.end()
-    return [*pieces, text[start:]] if start < len(text) or not pieces else pieces
+    return [*pieces, text[start:]] if start < len(text) else pieces
+
+
+def has_single_sentences(text: Mapping[str, Any] | None) -> bool:
+    """Tell whether a corpus whose text was measured (None: it was not) has next to no line with several sentences."""
+    share = (text or {}).get("single_sentences")
+    return isinstance(share, int | float) and share >= SINGLE_SHARE
 
 
 def count_sentences(text: str) -> int:
@@ -53,10 +62,14 @@ class _Brackets:
         self._starts = [start for start, _ in spans]
         self._ends = [end for _, end in spans]
 
-    def __contains__(self, place: int) -> bool:
-        """Tell whether a place is inside; the last mark before the closing bracket is not, for it may end all."""
-        index = bisect_right(self._starts, place) - 1
-        return index >= 0 and place + 1 < self._ends[index]
+    def hold(self, text: str, start: int, match: re.Match[str]) -> bool:
+        """Tell whether a mark is inside brackets that go on after it, or that stand amid the sentence from `start`."""
+        index = bisect_right(self._starts, match.start()) - 1
+        if index < 0 or match.start() > self._ends[index]:
+            return False
+        is_last = self._ends[index] < match.end()
+        is_amid = text[self._starts[index]] in "(（" and text[start : self._starts[index]].strip() != ""
+        return not is_last or is_amid
 
 
 def _outer_brackets(text: str) -> Iterator[tuple[int, int]]:

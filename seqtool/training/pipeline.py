@@ -7,6 +7,7 @@ import torch
 
 from seqtool.config import Config, config_to_toml, describe_config, resolve_config
 from seqtool.config.resolve import with_batch
+from seqtool.corpus.sentences import has_single_sentences
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.durations import format_seconds
 from seqtool.errors import SeqtoolError
@@ -114,7 +115,8 @@ def build_trainer(
         config = fit_batch(config, run, model, data.tokenizers, workers, display)
     validator = None
     if workers.is_first:
-        validator = Validator(data.valid, data.tokenizers, config, workers.device, machine.decode_threads)
+        single = has_single_sentences(data.corpus.text)
+        validator = Validator(data.valid, data.tokenizers, config, workers.device, machine.decode_threads, single)
     trainer = Trainer(config, run, model, data.corpus, validator, workers, display, machine, data.bpe_dropout)
     checkpoint = trainer.resume()
     if checkpoint is not None:

@@ -42,6 +42,7 @@ FREE = {
     "decode.length_penalty",
     "decode.coverage_penalty",
     "decode.max_length_ratio",
+    "decode.split",
     "decode.batch_tokens",
     "decode.threads",
 }

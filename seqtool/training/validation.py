@@ -49,6 +49,7 @@ class Validator:
         config: Config,
         device: torch.device,
         threads: int,
+        single_sentences: bool = False,
     ) -> None:
         self.pairs = list(pairs)
         self.config = config
@@ -60,7 +61,7 @@ class Validator:
         self.model.to(device).eval()
         self._weights = weights_of(self.model)
         engine = TorchEngine([self.model], device, batch_tokens=config.decode.batch_tokens, threads=threads)
-        self._translator = Translator.with_config(config, tokenizers, engine)
+        self._translator = Translator.with_config(config, tokenizers, engine, single_sentences=single_sentences)
         src = tokenizers.source.encode_batch([clean_text(pair[0]) for pair in pairs])
         tgt = tokenizers.target.encode_batch([clean_text(pair[1]) for pair in pairs])
         limit = self._translator.max_tokens

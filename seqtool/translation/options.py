@@ -10,7 +10,12 @@ from seqtool.errors import OptionError, SeqtoolError, suggest
 from seqtool.translation.engines.interface import Engine, SearchOptions
 
 ALWAYS_TOLD = ("beam", "length_penalty", "coverage_penalty", "max_length_ratio")
-NEVER_TOLD = ("n_best", "token_scores", "alignment")  # they do not change the best translation
+NEVER_TOLD = (
+    "n_best",
+    "token_scores",
+    "alignment",
+    "split",
+)  # Translator.describe() tells the last; the others do not change the best translation
 
 
 def make_options(config: DecodeConfig, target: Tokenizer, changes: Mapping[str, Any]) -> SearchOptions:

@@ -13,7 +13,7 @@ LARGEST_SHARE = 0.01  # of the memory for one outcome: longer lines hardly ever 
 
 
 class Segment(NamedTuple):
-    """What an engine translates at once: a whole line, or one part of an over-long one."""
+    """What an engine translates at once: a whole line, a sentence of it, or one part of an over-long one."""
 
     ids: tuple[int, ...]
     prefix: tuple[int, ...]
@@ -24,6 +24,8 @@ class PlannedLine(NamedTuple):
 
     text: str
     segments: list[Segment]  # none if the line is blank
+    breaks: list[str]  # for each segment the line breaks before it in the text
+    n_sentences: int = 1  # that are translated by themselves
 
 
 class Outcome(NamedTuple):

@@ -27,7 +27,8 @@ class Translation:
     source: str
     source_tokens: list[str]
     hypotheses: list[Hypothesis]
-    n_parts: int = 1  # more than one for an over-long line
+    n_parts: int = 1  # that were translated by themselves
+    n_sentences: int = 1  # fewer than the parts if one of them was over-long
     n_replaced: int = 0  # parts whose best hypothesis was empty or looping and gave way to the next best
     n_doubtful: int = 0  # parts of which every hypothesis is empty or looping
 
@@ -69,9 +70,12 @@ def _hypothesis_to_dict(hypothesis: Hypothesis) -> dict[str, Any]:
 
 
 def join_hypotheses(
-    ranked: list[list[Hypothesis]], source_lengths: list[int], search: SearchOptions
+    ranked: list[list[Hypothesis]], source_lengths: list[int], breaks: list[str], search: SearchOptions
 ) -> list[Hypothesis]:
-    """Put the hypotheses of a line's parts together, best with best; a part that has fewer repeats its last."""
+    """Put the hypotheses of a line's parts together, best with best; a part that has fewer repeats its last.
+
+    `breaks` are the line breaks before each part.
+    """
     if len(ranked) == 1:
         return ranked[0]
     if not ranked:
@@ -80,10 +84,10 @@ def join_hypotheses(
         return [Hypothesis(text="", score=0.0, log_prob=0.0, tokens=[], token_scores=scores, alignment=alignment)]
     n_best = max(len(hypotheses) for hypotheses in ranked)
     rows = [[part[min(rank, len(part) - 1)] for part in ranked] for rank in range(n_best)]
-    return [_join(row, source_lengths, search) for row in rows]
+    return [_join(row, source_lengths, breaks, search) for row in rows]
 
 
-def _join(parts: list[Hypothesis], source_lengths: list[int], search: SearchOptions) -> Hypothesis:
+def _join(parts: list[Hypothesis], source_lengths: list[int], breaks: list[str], search: SearchOptions) -> Hypothesis:
     tokens = [token for part in parts for token in part.tokens]
     log_prob = sum(part.log_prob for part in parts)
     alignment: list[tuple[int, int]] | None = [] if all(part.alignment is not None for part in parts) else None
@@ -95,7 +99,7 @@ def _join(parts: list[Hypothesis], source_lengths: list[int], search: SearchOpti
         target_start += len(part.tokens)
     with_scores = all(part.token_scores is not None for part in parts)
     return Hypothesis(
-        text=join_parts([part.text for part in parts]),
+        text=join_parts([part.text for part in parts], breaks),
         score=log_prob / length_penalty(len(tokens) + 1, search.length_penalty),
         log_prob=log_prob,
         tokens=tokens,

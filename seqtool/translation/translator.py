@@ -21,7 +21,7 @@ from seqtool.translation.engines.interface import Engine, SearchOptions, TokenHy
 from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.guard import choose
 from seqtool.translation.lines.reading import name_lines
-from seqtool.translation.lines.splitting import split_text
+from seqtool.translation.lines.splitting import cut_text, split_text
 from seqtool.translation.options import describe_search, make_options
 from seqtool.translation.outcomes import Outcome, OutcomeCache, PlannedLine, Segment
 from seqtool.translation.results import Hypothesis, Translation, join_hypotheses
@@ -40,21 +40,24 @@ class Translator:
         *,
         max_tokens: int = 256,
         max_positions: int = 0,
+        single_sentences: bool = False,
         cache_bytes: int = 0,
         fallback: Callable[[], Engine] | None = None,
         notify: Callable[[str], None] | None = None,
     ) -> None:
         """Make a translator from its parts; a line of more than max_tokens is split.
 
-        max_positions (0: no limit) is the longest translation that the model can make. Of about cache_bytes of its
-        latest translations it remembers what they are. `fallback` makes an engine for options that the first one
-        cannot do, and `notify` is called when that happens.
+        max_positions (0: no limit) is the longest translation that the model can make. With single_sentences, as it was
+        trained, lines are split into sentences unless `split` says otherwise. Of about cache_bytes of its latest
+        translations it remembers what they are. `fallback` makes an engine for options that the first one cannot do,
+        and `notify` is called when that happens.
         """
         self.tokenizers = tokenizers
         self.engine = engine
         self.config = config or DecodeConfig()
         self.max_tokens = max_tokens
         self.max_positions = max_positions
+        self.single_sentences = single_sentences
         self._known = OutcomeCache(cache_bytes)
         self._fallback = fallback
         self._second: Engine | None = None
@@ -103,7 +106,12 @@ class Translator:
         if notify:
             for note in parts.notes:
                 notify(note)
-        others = {"cache_bytes": cache_bytes, "fallback": parts.fallback, "notify": notify}
+        others = {
+            "single_sentences": parts.single_sentences,
+            "cache_bytes": cache_bytes,
+            "fallback": parts.fallback,
+            "notify": notify,
+        }
         return cls.with_config(parts.config, parts.tokenizers, parts.engine, **others)
 
     @classmethod
@@ -164,10 +172,29 @@ class Translator:
     def plan(
         self, sources: Sequence[str], search: SearchOptions, prefixes: Sequence[str] | None = None
     ) -> list[PlannedLine]:
-        """Turn each line and its prefix into segments that are short enough; a blank line has none."""
-        texts = [clean_text(source) for source in sources]
-        segments = self._cut(texts, prefixes or [""] * len(texts), search)
-        return [PlannedLine(text, of_line) for text, of_line in zip(texts, segments, strict=True)]
+        """Turn each line and its prefix into segments that are short enough; a blank line has none.
+
+        A text that has several lines, which only a caller from Python can give, is translated line by line.
+        """
+        split = self.splits_sentences(search)
+        texts = ["\n".join(map(clean_text, source.strip().split("\n"))) for source in sources]
+        cut = [
+            cut_text(text, split) if split or search.split != "never" else [("", clean_text(text))] for text in texts
+        ]
+        segments = iter(self._encode([sentence for sentences in cut for _, sentence in sentences], search))
+        lines = []
+        for text, sentences, prefix in zip(texts, cut, prefixes or [""] * len(texts), strict=True):
+            planned = PlannedLine(text, [], [], len(sentences))
+            for breaks, _ in sentences:
+                parts = next(segments)
+                planned.segments.extend(parts)
+                planned.breaks.extend([breaks, *[""] * (len(parts) - 1)] if parts else [])
+            lines.append(self._with_prefix(planned, prefix) if prefix else planned)
+        return lines
+
+    def splits_sentences(self, search: SearchOptions) -> bool:
+        """Tell whether each sentence of a line is translated by itself."""
+        return search.split == "always" or (search.split == "auto" and self.single_sentences)
 
     def recall(self, search: SearchOptions, segments: Iterable[Segment]) -> dict[Segment, Outcome]:
         """Return the outcomes of those segments that are remembered."""
@@ -188,8 +215,9 @@ class Translator:
         return Translation(
             source=line.text,
             source_tokens=[piece for segment in line.segments for piece in self.tokenizers.source.pieces(segment.ids)],
-            hypotheses=join_hypotheses([outcome.hypotheses for outcome in outcomes], lengths, search),
+            hypotheses=join_hypotheses([outcome.hypotheses for outcome in outcomes], lengths, line.breaks, search),
             n_parts=max(1, len(line.segments)),
+            n_sentences=max(1, line.n_sentences),
             n_replaced=sum(outcome.replaced for outcome in outcomes),
             n_doubtful=sum(outcome.doubtful for outcome in outcomes),
         )
@@ -248,7 +276,8 @@ class Translator:
     def describe(self, options: SearchOptions | None = None, **changes: Any) -> dict[str, Any]:
         """Return the settings that translate() would use for these options, for the record of a score."""
         search = self._one_of(options, changes)
-        return describe_search(search, self.engine_for(search))
+        split = {"split": "sentences"} if self.splits_sentences(search) else {}
+        return {**describe_search(search, self.engine_for(search)), **split}
 
     def longest_part(self, search: SearchOptions) -> int:
         """Return the most tokens that are translated in one part; its translation must fit into the positions too."""
@@ -277,27 +306,33 @@ class Translator:
                 self._second = self._fallback()
             return self._second
 
-    def _cut(self, texts: Sequence[str], prefixes: Sequence[str], search: SearchOptions) -> list[list[Segment]]:
+    def _encode(self, texts: list[str], search: SearchOptions) -> list[list[Segment]]:
+        """Return the segments of each text: one, or several where it is too long; none if nothing of it can be seen."""
         tokenizer = self.tokenizers.source
         limit = self.longest_part(search)
 
         def count(texts: list[str]) -> list[int]:
             return [len(ids) for ids in tokenizer.encode_batch(texts)]
 
-        cut: list[list[Segment]] = []
-        for text, prefix, ids in zip(texts, prefixes, tokenizer.encode_batch(texts), strict=True):
+        segments: list[list[Segment]] = []
+        for text, ids in zip(texts, tokenizer.encode_batch(texts), strict=True):
             pieces = [ids]
             if len(ids) > limit:
                 pieces = tokenizer.encode_batch([clean_text(part) for part in split_text(text, count, limit)])
-            start = self.tokenizers.target.encode(clean_text(prefix)) if prefix else []
-            if 0 < self.max_positions <= len(start):
-                raise SeqtoolError(
-                    f"a prefix has {len(start):,} tokens, but this model has positions for {self.max_positions - 1:,}; "
-                    "shorten it"
-                )
-            segments = [Segment(tuple(piece), ()) for piece in pieces if piece]
-            cut.append([Segment(segments[0].ids, tuple(start)), *segments[1:]] if segments and start else segments)
-        return cut
+            segments.append([Segment(tuple(piece), ()) for piece in pieces if piece])
+        return segments
+
+    def _with_prefix(self, line: PlannedLine, prefix: str) -> PlannedLine:
+        """Return a line whose first segment's translation begins with a text."""
+        start = self.tokenizers.target.encode(clean_text(prefix))
+        if 0 < self.max_positions <= len(start):
+            raise SeqtoolError(
+                f"a prefix has {len(start):,} tokens, but this model has positions for {self.max_positions - 1:,}; "
+                "shorten it"
+            )
+        if not line.segments:
+            return line
+        return line._replace(segments=[Segment(line.segments[0].ids, tuple(start)), *line.segments[1:]])
 
     def _search(
         self,

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from seqtool.corpus.scripts import name_writing
+from seqtool.corpus.sentences import has_single_sentences
 from seqtool.evaluation.report.card import Card
 from seqtool.evaluation.report.charts import format_number
 from seqtool.evaluation.scores.metrics import METRIC_TITLES
 from seqtool.evaluation.scores.systems import describe_decoding
-from seqtool.manifest import ModelFacts, TrainingFacts
+from seqtool.manifest import DataFacts, ModelFacts, TrainingFacts
 
 
 def fact_rows(card: Card) -> list[tuple[str, str]]:
@@ -21,6 +23,7 @@ def fact_rows(card: Card) -> list[tuple[str, str]]:
         ("training", describe_training(training)),
         ("data", ", ".join(name_source(source) for source in data.sources or ())),
         ("training pairs", f"{data.pairs:,}" if data.pairs else ""),
+        ("text", describe_text(data)),
         ("dropped in cleaning", ", ".join(f"{rule} {n:,}" for rule, n in (data.cleaning or {}).items() if n)),
         ("data fingerprint", data.fingerprint or ""),
         ("made", card.manifest.created or ""),
@@ -61,6 +64,21 @@ def describe_vocabulary(card: Card) -> str:
     if source == target:
         return f"{source:,} tokens"
     return f"{source:,} source and {target:,} target tokens"
+
+
+def describe_text(data: DataFacts) -> str:
+    """The scripts of both sides, and whether lines are translated sentence by sentence."""
+    if not data.pairs:
+        return ""
+    if data.text is None:
+        return "not measured by the version that prepared it; translate does not split lines (--split always does)"
+    scripts = [name_writing(shares) for shares in data.text.get("scripts", {}).values()]
+    share = data.text.get("single_sentences")
+    found = [f"{side} {name}" for side, name in zip(("source", "target"), scripts, strict=False) if name]
+    if isinstance(share, int | float):
+        splits = "splits" if has_single_sentences(data.text) else "does not split"
+        found.append(f"{100 * share:.0f} % of the sources are one sentence, so translate {splits} lines into sentences")
+    return "; ".join(found)
 
 
 def describe_weights(model: ModelFacts) -> str:

@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from seqtool.corpus.sentences import split_sentences
 from seqtool.corpus.text import clean_text
 from seqtool.translation.documents.placing import Markup, Origins, place
 from seqtool.translation.documents.word_units import find_units
-from seqtool.translation.lines.splitting import separator, split_sentences
+from seqtool.translation.lines.splitting import separator
 from seqtool.translation.results import Translation
 
 # What a reader sees as one space, and what may not be in a line that is translated. Not the no-break space.

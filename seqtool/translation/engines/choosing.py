@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from seqtool.config import Config, load_config
+from seqtool.corpus.sentences import has_single_sentences
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import OptionError, SeqtoolError
@@ -29,6 +30,7 @@ class TranslatorParts:
     engine: Engine
     fallback: Callable[[], Engine] | None = None
     notes: list[str] = field(default_factory=list)
+    single_sentences: bool = False  # what the first model was trained on
 
 
 def load_parts(folders: list[Path], settings: EngineSettings) -> TranslatorParts:
@@ -36,6 +38,12 @@ def load_parts(folders: list[Path], settings: EngineSettings) -> TranslatorParts
     if not folders:
         raise OptionError("no model is given; name a run directory with `model`")
     runs = [RunDir(folder).require_model() for folder in folders]
+    single_sentences = has_single_sentences(runs[0].read_manifest().data.text)
+    return replace(load_engine(runs, settings), single_sentences=single_sentences)
+
+
+def load_engine(runs: list[RunDir], settings: EngineSettings) -> TranslatorParts:
+    """Choose and load the engine for models that have been verified."""
     configs = [load_config(run.config) for run in runs]
     changes = [note for run in runs for note in run.note_changes()]
     config = with_chosen_penalty(with_shortest_limits(configs), runs[0])

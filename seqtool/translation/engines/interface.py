@@ -24,6 +24,8 @@ LIMITS = {  # the lowest and highest value of a search option
     "no_repeat_ngram": (0, 1000),
 }
 
+SPLITS = ("auto", "always", "never")
+
 OnDone = Callable[[Sequence[int]], None]  # called with the indices of sources as they are done
 
 
@@ -49,6 +51,7 @@ class SearchOptions:
     required: tuple[int, ...] = ()
     token_scores: bool = False
     alignment: bool = False
+    split: str = "auto"  # into sentences, before the search: always, never, or as the training corpus was
 
     def __post_init__(self) -> None:
         for name, (low, high) in LIMITS.items():
@@ -57,6 +60,8 @@ class SearchOptions:
             if not isinstance(value, kind) or not low <= value <= high:
                 whole = "a whole number " if kind is int and isinstance(value, float) else ""
                 raise OptionError(f"`{name}` must be {whole}from {low} to {high}, not {value!r}")
+        if self.split not in SPLITS:
+            raise OptionError(f"`split` must be one of {', '.join(SPLITS)}, not {self.split!r}")
         if not (0 < self.patience <= 1000 or self.patience == float("inf")):
             raise OptionError(f"`patience` must be more than 0 and at most 1000, or inf, not {self.patience}")
         if not self.sample and self.n_best > self.beam:
@@ -77,6 +82,7 @@ class SearchOptions:
             "length_penalty": USUAL_LENGTH_PENALTY if config.length_penalty == "auto" else config.length_penalty,
             "coverage_penalty": config.coverage_penalty,
             "max_length_ratio": config.max_length_ratio,
+            "split": config.split,
         }
         return cls(**{**settings, **changes})  # type: ignore[arg-type]
 

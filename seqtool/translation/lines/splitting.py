@@ -1,16 +1,18 @@
-"""Over-long lines: cut at sentence ends, else clause ends, else spaces, else between characters; and joined again."""
+"""Texts cut into sentences, and these, if over-long, at clause ends, spaces or between characters; joined again."""
 
 import re
 import unicodedata
 from collections.abc import Callable
 
+from seqtool.corpus.sentences import split_sentences
+from seqtool.corpus.text import clean_text
+
 CountTokens = Callable[[list[str]], list[int]]  # the number of tokens of each of several texts
 
-# A sentence ends in one of these marks and its closing quotes or brackets. Latin marks need a space after them
-# (3.14, example.org); the full-width ones do not. A match begins at the first of several marks and gives none of them
-# back, so that a line of fifty thousand full stops takes no longer than any other.
+# A clause ends in one of these marks and its closing quotes or brackets. Latin marks need a space after them; the
+# full-width ones do not. A match begins at the first of several marks and gives none of them back, so that a line of
+# fifty thousand commas takes no longer than any other.
 _CLOSERS = "\"'”’»)\\]』」）"
-_SENTENCE_END = re.compile(rf"(?:(?<![.!?…])[.!?…]++[{_CLOSERS}]*+\s+|[。！？｡]+[{_CLOSERS}]*\s*)")
 _CLAUSE_END = re.compile(rf"(?:(?<![,;:—–])[,;:—–]++[{_CLOSERS}]*+\s+|[、，；：]+\s*)")
 _SPACE = re.compile(r"\s+")
 
@@ -28,7 +30,7 @@ def split_text(text: str, count_tokens: CountTokens, limit: int) -> list[str]:
     Every sentence becomes a part of its own, because that is what models are trained on; only within a sentence
     that is too long are the pieces packed as full as they may be.
     """
-    sentences = [part for part in cut_at(text, _SENTENCE_END, is_sentence_end) if part.strip()]
+    sentences = [part for part in split_sentences(text) if part.strip()]
     packed = [sentence for sentence, _ in pack(sentences, count_tokens(sentences), _MIN_TOKENS, limit)]
     parts: list[str] = []
     # Joined sentences may come out as other tokens than they did alone, so what was packed is counted again.
@@ -37,16 +39,30 @@ def split_text(text: str, count_tokens: CountTokens, limit: int) -> list[str]:
     return parts
 
 
-def split_sentences(text: str) -> list[str]:
-    """Cut a text after each end of a sentence and the white space that follows it; nothing is lost."""
-    return [part for part in cut_at(text, _SENTENCE_END, is_sentence_end) if part]
+def cut_text(text: str, split: bool) -> list[tuple[str, str]]:
+    """Cut a text at its line breaks, and with `split` into sentences; return each after the line breaks before it."""
+    if not split and "\n" not in text:
+        return [("", text)]
+    found: list[tuple[str, str]] = []
+    breaks = ""
+    for line in text.split("\n"):
+        for sentence in split_sentences(line) if split else [line]:
+            if cleaned := clean_text(sentence):
+                found.append((breaks if found else "", cleaned))
+                breaks = ""
+        breaks += "\n"
+    return found
 
 
-def join_parts(parts: list[str]) -> str:
-    """Put the translations of a line's parts together, with a space where the script uses one."""
+def join_parts(parts: list[str], breaks: list[str] | None = None) -> str:
+    """Put a line's translated parts together, with their line breaks, else a space where the script has one."""
     joined = ""
-    for part in parts:
-        joined += separator(joined, part) + part
+    for part, gap in zip(parts, breaks or [""] * len(parts), strict=True):
+        if gap:
+            joined += gap
+        elif not joined.endswith("\n"):
+            joined += separator(joined, part)
+        joined += part
     return joined
 
 
@@ -60,26 +76,10 @@ def is_spaceless(char: str) -> bool:
     return _SPACELESS.match(char) is not None
 
 
-def cut_at(text: str, end: re.Pattern[str], is_end: Callable[[str, re.Match[str]], bool]) -> list[str]:
-    """Cut a text after each match that counts as an end."""
-    parts, start = [], 0
-    for match in end.finditer(text):
-        if is_end(text, match):
-            parts.append(text[start : match.end()])
-            start = match.end()
-    return [*parts, text[start:]]
-
-
-def is_sentence_end(text: str, match: re.Match[str]) -> bool:
-    """Tell a full stop from the one of an abbreviation: what follows is no small letter, what precedes no 'Dr'."""
-    following = text[match.end() : match.end() + 1]
-    if following.islower():
-        return False
-    if not match.group().startswith("."):
-        return True
-    word = re.search(r"\w*\Z", text[max(0, match.start() - 30) : match.start()])
-    before = word.group() if word else ""
-    return len(before) > 3 or before.islower() or not before.isalpha()
+def cut_at(text: str, end: re.Pattern[str]) -> list[str]:
+    """Cut a text after each match."""
+    ends = [match.end() for match in end.finditer(text)]
+    return [text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True)]
 
 
 def pack(parts: list[str], sizes: list[int], enough: int, limit: int) -> list[tuple[str, int]]:
@@ -98,7 +98,7 @@ def _split_long(text: str, count_tokens: CountTokens, limit: int, level: int = 0
     """Cut a text that is over the limit at the strongest ends that it has, and pack the pieces full."""
     if level == 2:
         return _split_anywhere(text, count_tokens, limit)
-    pieces = [piece for piece in cut_at(text, (_CLAUSE_END, _SPACE)[level], lambda *_: True) if piece]
+    pieces = [piece for piece in cut_at(text, (_CLAUSE_END, _SPACE)[level]) if piece]
     parts: list[str] = []
     for piece, size in pack(pieces, count_tokens(pieces), limit, limit):
         # Joined pieces may come out as other tokens than the pieces did, so what was packed is counted again.

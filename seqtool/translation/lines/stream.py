@@ -90,7 +90,7 @@ class LineTranslator:
         """Count what happened, and name the lines that had a problem."""
         numbered = list(enumerate(translations, first))
         invalid = [number for number, is_valid in enumerate(valid, first) if not is_valid]
-        split = [number for number, translation in numbered if translation.n_parts > 1]
+        split = [number for number, translation in numbered if translation.n_parts > translation.n_sentences]
         doubtful = [number for number, translation in numbered if translation.n_doubtful]
         summary = self.summary
         summary.n_lines += len(translations)
@@ -117,7 +117,12 @@ class FirstTranslation:
 
     def __call__(self, translation: Translation, number: int) -> str:
         length = max(len(translation.source), len(translation.text))
-        if self.found is None and translation.text and translation.n_parts == 1 and length <= self.longest:
+        if (
+            self.found is None
+            and translation.text
+            and translation.n_parts == translation.n_sentences
+            and length <= self.longest
+        ):
             self.found = translation
         return self.form(translation, number)
 
