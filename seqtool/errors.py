@@ -22,6 +22,10 @@ class SeqtoolError(Exception):
         return super().__str__()
 
 
+class Terminated(BaseException):
+    """SIGTERM asked the process to end: it tidies up as after Ctrl-C."""
+
+
 class OptionError(SeqtoolError):
     """A parameter that cannot be, or not beside the others: on the command line this is wrong usage."""
 

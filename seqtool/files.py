@@ -26,6 +26,14 @@ def is_stream(path: Path) -> bool:
     return not path.is_file() or folder in ("/dev", "/dev/fd") or folder.startswith("/proc/")
 
 
+def is_same_file(path: Path, other: Path) -> bool:
+    """Tell whether two names are of one file; a pipe or device may well be read and written."""
+    try:
+        return not is_stream(path) and path.samefile(other)
+    except OSError:
+        return False
+
+
 @contextlib.contextmanager
 def open_whole(path: Path) -> Iterator[BinaryIO]:
     """Open a file for writing under a temporary name; it takes its own name, on disk, only when all went well."""

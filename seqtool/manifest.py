@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from types import NoneType, UnionType
 from typing import Any, TypeVar
 
+from seqtool.visible import show_value
+
 FORMAT = 1
 T = TypeVar("T")
 
@@ -133,7 +135,7 @@ def _convert(hint: Any, value: Any, name: str) -> Any:
     if dataclasses.is_dataclass(hint):
         return from_plain(typing.cast(type[Any], hint), value, name)
     if not _fits(value, origin or hint):
-        raise ValueError(f"{name} is {value!r}")
+        raise ValueError(f"{name} is {show_value(value)}")
     if origin is tuple:
         return tuple(_convert(parts[0], one, f"{name}[{index}]") for index, one in enumerate(value))
     if origin is dict:

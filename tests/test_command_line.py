@@ -35,7 +35,7 @@ def test_a_variable_that_libraries_read_as_they_are_loaded_needs_a_new_process()
 
 def test_signals_reach_a_forked_command_alone(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for number, code in ((signal.SIGKILL, -9), (signal.SIGTERM, 130), (signal.SIGINT, 130)):
+    for number, code in ((signal.SIGKILL, -9), (signal.SIGTERM, 143), (signal.SIGINT, 130)):
         command = [*SEQTOOL, "tokenizer", "train", str(tmp_path / "pipe"), "-o", str(tmp_path / "model")]
         process = start_command(command, stderr=subprocess.PIPE, start_new_session=True)
         with open(tmp_path / "pipe", "wb"):  # it has been opened for reading, so the command is at work

@@ -77,7 +77,7 @@ def test_sigterm_saves_at_once_and_the_run_ends_as_the_undisturbed_one(
     process = start(train_command(corpus, run, train_save_every=1000))
     assert wait_for_step(run, 10, process)
     code, errors = stop(process, signal.SIGTERM)
-    assert code == 130
+    assert code == 143
     assert "everything is saved" in errors
     saved = [path.name for path in (run / "checkpoints").glob("step-*")]
     assert saved == [f"step-{last_step(run):09d}"]

@@ -174,7 +174,7 @@ def test_sigterm_near_the_end_changes_neither_checkpoints_nor_model(
     for step in (29, 32):  # saves are at multiples of 3, and the last three checkpoints are averaged
         process = start(train_command(corpus, run))
         assert wait_for_step(run, step, process)
-        assert stop(process, signal.SIGTERM)[0] == 130
+        assert stop(process, signal.SIGTERM)[0] == 143
     run_to_end(train_command(corpus, run))
     names = [[path.name for path in RunDir(folder).checkpoint_folders()] for folder in (run, finished)]
     assert names[0] == names[1]
@@ -269,7 +269,7 @@ def test_a_corpus_too_small_to_hold_pairs_out_is_named_before_training(tmp_path:
     (tmp_path / "one.tsv").write_text("a small house\tein kleines Haus\n")
     done = run_command(train_command([str(tmp_path / "one.tsv")], tmp_path / "run"), capture_output=True, text=True)
     assert done.returncode == 1
-    assert "too small to hold pairs out of it; give --valid" in done.stderr
+    assert "too small to hold pairs out of it; give more, or a validation set as --valid" in done.stderr
     assert not (tmp_path / "run" / "checkpoints").exists()
 
 
@@ -357,7 +357,8 @@ def test_a_preparation_can_be_interrupted(tmp_path: Path, number: signal.Signals
         time.sleep(0.01)
     time.sleep(0.3)  # the corpus is being read, which takes some seconds
     code, errors = stop(process, number)
-    assert code == 130
+    assert code == 128 + number
+    assert "interrupted" in errors
     assert "Traceback" not in errors
     assert not (tmp_path / "run" / "prepared").exists()
 

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from seqtool import __version__
 from seqtool.cli.option_names import with_options
 from seqtool.cli.streams import BROKEN_PIPE, drop_output, quiet_if_closed
-from seqtool.errors import OptionError, SeqtoolError
+from seqtool.errors import OptionError, SeqtoolError, Terminated
 from seqtool.visible import make_visible
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -46,10 +47,10 @@ def root(
 
 
 def main() -> None:
-    """Run the command line; exit codes are 0 done, 1 a problem to fix, 2 wrong usage, 130 interrupted."""
+    """Run the command line; exit codes are 0 done, 1 a problem to fix, 2 wrong usage, 130 Ctrl-C, 143 SIGTERM."""
     if sys.stderr is None:  # closed by whoever started this
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # tidied up after like Ctrl-C
+    signal.signal(signal.SIGTERM, terminate)
     from seqtool.cli import commands
 
     called = sys.argv[1] if len(sys.argv) > 1 else None
@@ -58,6 +59,8 @@ def main() -> None:
         code = app(standalone_mode=False)
         with quiet_if_closed():  # what is still to be written
             pass
+        if code == 130:  # typer's, for Ctrl-C
+            raise KeyboardInterrupt
         sys.exit(code)
     except BrokenPipeError:
         drop_output()
@@ -72,6 +75,10 @@ def main() -> None:
         command = context.command_path if context else "seqtool"
         message = error.format_message()  # type: ignore[attr-defined]
         fail(f"{make_visible(message)}\nTry '{command} --help'.", 2, error)
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and "can't allocate memory" not in str(error):
+            raise
+        fail("there is not enough memory for this; give a smaller model or batch, or use a larger machine", 1, error)
     except OSError as error:
         place = f"{make_visible(str(error.filename))}: " if error.filename else ""
         fail(
@@ -79,8 +86,14 @@ def main() -> None:
             1,
             error,
         )
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except (KeyboardInterrupt, Terminated) as interruption:
+        print("seqtool: interrupted", file=sys.stderr)
+        sys.exit(128 + (signal.SIGTERM if isinstance(interruption, Terminated) else signal.SIGINT))
+
+
+def terminate(number: int, frame: FrameType | None) -> None:
+    """End by SIGTERM as by Ctrl-C, but with its own exit code."""
+    raise Terminated
 
 
 def fail(message: str, code: int, error: BaseException) -> None:

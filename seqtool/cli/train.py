@@ -107,8 +107,8 @@ def train(
         check_request(request)
     from seqtool.training.pipeline import train as run  # torch is loaded here
 
-    if not run(request):
-        raise typer.Exit(130)
+    if interrupted_by := run(request):
+        raise SystemExit(128 + interrupted_by)  # it has said so
 
 
 def print_settings(request: "TrainRequest") -> None:

@@ -151,8 +151,12 @@ def check_options(input: Path | None, output: Path | None, resume: bool, picture
 
 def check_files(input: Path | None, output: Path | None, picture: Path | None) -> None:
     """Refuse what cannot be read or written, before a model is loaded."""
+    from seqtool.files import is_same_file
+
     if output is not None and output.is_dir():
         raise SeqtoolError(f"{output}: is a folder; give -o the name of a file")
+    if input is not None and output is not None and is_same_file(input, output):
+        raise SeqtoolError(f"{output}: is the input itself, which the translation would replace; give -o another name")
     if input is not None and not input.exists():
         raise SeqtoolError(f"{input}: no such file; check the path given to -i")
     if input is None and sys.stdin is None:

@@ -15,6 +15,7 @@ from seqtool.config.setting import check_value
 from seqtool.demo import demo_folder
 from seqtool.errors import SeqtoolError, suggest
 from seqtool.verification import read_limited
+from seqtool.visible import show_value
 
 PRESETS = ("auto", "tiny", "small", "base", "big", "demo")
 MAX_BYTES = 64 * 1024  # of a configuration file
@@ -123,7 +124,7 @@ def merge(layers: Iterable[Layer], kind: str) -> dict[str, Entry]:
             if name not in SECTIONS:
                 raise SeqtoolError(f"{origin}: there is no section [{name}]{suggest(name, SECTIONS)}")
             if not isinstance(section, Mapping):
-                raise SeqtoolError(f"{origin}: [{name}] must be a section with keys, not {section!r}")
+                raise SeqtoolError(f"{origin}: [{name}] must be a section with keys, not {show_value(section)}")
             known = {field.name: field for field in dataclasses.fields(classes[name])}
             hints = typing.get_type_hints(classes[name])
             for key, value in section.items():

@@ -89,7 +89,7 @@ class TrainConfig:
     activation_checkpointing: bool = setting(
         False, "keep only the input of each layer, and compute the rest again in the backward pass, to save memory"
     )
-    threads: int = setting(0, "CPU threads (0: all cores)", low=0, high=4096)
+    threads: int = setting(0, "CPU threads (0: all cores)", low=0, high=1024)
     steps: int = setting(100000, "stop after this many steps", low=1)
     epochs: int = setting(0, "stop after this many epochs (0: no limit)", low=0)
     minutes: float = setting(
@@ -172,7 +172,7 @@ class DecodeConfig:
         choices=("auto", "always", "never"),
     )
     batch_tokens: int = setting(8192, "source tokens translated at once", low=1)
-    threads: int = setting(0, "CPU threads (0: all cores)", low=0, high=4096)
+    threads: int = setting(0, "CPU threads (0: all cores)", low=0, high=1024)
 
     def __post_init__(self) -> None:
         check_section(self)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from seqtool.errors import SeqtoolError, suggest
+from seqtool.visible import show_value
 
 
 def setting(
@@ -46,11 +47,11 @@ def check_value(field: dataclasses.Field[Any], hint: Any, value: Any) -> Any:
     if typing.get_origin(allowed[0]) is tuple:
         return _check_list(field, value)
     if type(value) not in allowed or (isinstance(value, str) and words and value not in words):
-        raise SeqtoolError(f"'{field.name}' must be {describe_type(allowed, words)}, not {value!r}")
+        raise SeqtoolError(f"'{field.name}' must be {describe_type(allowed, words)}, not {show_value(value)}")
     if isinstance(value, str):
         choices = field.metadata["choices"]()
         if choices and value not in choices:
-            raise SeqtoolError(f"'{field.name}' has no choice {value!r}{suggest(value, choices)}")
+            raise SeqtoolError(f"'{field.name}' has no choice {show_value(value)}{suggest(value, choices)}")
     elif isinstance(value, int | float):
         _check_range(field, value)
     return value
@@ -58,7 +59,7 @@ def check_value(field: dataclasses.Field[Any], hint: Any, value: Any) -> Any:
 
 def _check_list(field: dataclasses.Field[Any], value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise SeqtoolError(f"'{field.name}' must be a list of texts, not {value!r}")
+        raise SeqtoolError(f"'{field.name}' must be a list of texts, not {show_value(value)}")
     return tuple(value)
 
 
@@ -68,7 +69,7 @@ def _check_range(field: dataclasses.Field[Any], value: float) -> None:
     if not is_finite or (low is not None and value < low) or (high is not None and value > high):
         bounds = f"at least {low}" if high is None else f"at most {high}" if low is None else f"from {low} to {high}"
         finite = "" if is_finite or high is not None else " and finite"
-        raise SeqtoolError(f"'{field.name}' must be {bounds}{finite}, not {value}")
+        raise SeqtoolError(f"'{field.name}' must be {bounds}{finite}, not {show_value(value)}")
 
 
 def describe_type(allowed: list[Any], words: tuple[str, ...] = ()) -> str:

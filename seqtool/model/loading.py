@@ -11,6 +11,7 @@ from seqtool.config import load_config
 from seqtool.corpus.tokenizer.interface import Vocabularies
 from seqtool.errors import SeqtoolError
 from seqtool.files import write_whole
+from seqtool.model.header import require_fit
 from seqtool.model.interface import TranslationModel
 from seqtool.model.kinds import build_model
 from seqtool.run_directory import RunDir
@@ -67,7 +68,9 @@ def put_weights(model: TranslationModel, weights: dict[str, Tensor], origin: Pat
 def load_model(run: RunDir, vocabularies: Vocabularies, device: str | torch.device = "cpu") -> TranslationModel:
     """Build the model of a run directory, ready to translate."""
     run.require_model()
-    model = build_model(load_config(run.config).model, vocabularies)
+    config = load_config(run.config).model
+    require_fit(run, config, vocabularies)
+    model = build_model(config, vocabularies)
     with torch.no_grad():
         put_weights(model, read_weights(run.weights), run.weights)
     return model.to(device).eval()

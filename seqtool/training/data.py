@@ -55,7 +55,9 @@ def open_data(request: TrainRequest, run: RunDir, config: Config) -> TrainingDat
     corpus = PreparedCorpus.open(run.prepared)
     valid = read_valid(request.valid) if request.valid else corpus.held_out
     if not valid:
-        raise SeqtoolError(f"{run.path}: the corpus is too small to hold pairs out of it; give `valid`")
+        raise SeqtoolError(
+            f"{run.path}: the corpus is too small to hold pairs out of it; give more, or a validation set as `valid`"
+        )
     dropout = BpeDropout.of(tokenizers, config.tokenizer.bpe_dropout, config.train.seed, config.data.max_tokens)
     return TrainingData(tokenizers, corpus, valid, dropout)
 

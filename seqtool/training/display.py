@@ -1,10 +1,8 @@
-"""What a run shows while it works: a live display in a terminal, plain lines elsewhere, and metrics.jsonl always."""
+"""What a run shows while it works: a live display in a terminal, plain lines elsewhere."""
 
-import json
 import math
 import sys
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group
@@ -15,38 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from seqtool.durations import format_seconds
-from seqtool.files import write_whole
 
 SPARKS = "▁▂▃▄▅▆▇█"
-
-
-class MetricsLog:
-    """The run's metrics.jsonl: one JSON object per report."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def keep_up_to(self, step: int) -> list[dict[str, Any]]:
-        """Forget reports after a step that the run goes back to; return the others."""
-        kept = [entry for entry in self.read() if entry["step"] <= step]
-        write_whole(self.path, "".join(json.dumps(entry) + "\n" for entry in kept))
-        return kept
-
-    def read(self) -> list[dict[str, Any]]:
-        """Return all whole reports."""
-        entries = []
-        lines = self.path.read_text(encoding="utf-8").split("\n") if self.path.exists() else []
-        for line in lines:
-            try:
-                entries.append(json.loads(line))
-            except ValueError:  # the last line of a run that was killed while writing it
-                continue
-        return entries
-
-    def add(self, entry: dict[str, Any]) -> None:
-        """Append one report."""
-        with open(self.path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
 
 
 class TrainingDisplay:

@@ -11,8 +11,13 @@ class Interruption:
     """While active, catches the signals that ask a run to stop."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.asked_by: signal.Signals | None = None
         self._before: dict[int, Any] = {}
+
+    @property
+    def asked(self) -> bool:
+        """Whether a signal has come."""
+        return self.asked_by is not None
 
     def __enter__(self) -> "Interruption":
         if threading.current_thread() is threading.main_thread():
@@ -27,4 +32,4 @@ class Interruption:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.asked and number == signal.SIGINT:
             os._exit(130)
-        self.asked = True
+        self.asked_by = signal.Signals(number)

@@ -1,6 +1,7 @@
 """The whole of `train`: from a request to a complete run directory, or back to where an interrupted run stood."""
 
 import contextlib
+import signal
 from dataclasses import replace
 
 import torch
@@ -43,9 +44,8 @@ from seqtool.training.trainer import Trainer
 from seqtool.training.validation import Validator
 
 
-def train(request: TrainRequest) -> bool:
-    """Run the pipeline for a request that was checked; return whether it came to its end (False: interrupted, all
-    saved)."""
+def train(request: TrainRequest) -> signal.Signals | None:
+    """Run the pipeline for a request that was checked; return the signal that interrupted it, all saved, if one did."""
     workers = join_workers(resolve_config(request.settings).config.train)
     display = TrainingDisplay(quiet=not workers.is_first)
     run = RunDir(make_folder(request.out))
@@ -66,7 +66,7 @@ def train(request: TrainRequest) -> bool:
         workers.leave()
 
 
-def _train(request: TrainRequest, run: RunDir, workers: Workers, display: TrainingDisplay) -> bool:
+def _train(request: TrainRequest, run: RunDir, workers: Workers, display: TrainingDisplay) -> signal.Signals | None:
     config = workers.share(prepare(request, run, workers, display) if workers.is_first else None)
     with Interruption() as interruption:
         data = open_data(request, run, config)
@@ -79,7 +79,8 @@ def _train(request: TrainRequest, run: RunDir, workers: Workers, display: Traini
                 finish(trainer, validator, data, reason, display)
                 record_languages(run, request.languages, RunDir(request.start_from) if request.start_from else None)
         workers.wait_for_all()
-        return reason is not None
+        # Of several workers one may have had the signal that all of them stopped for.
+        return None if reason is not None else interruption.asked_by or signal.SIGTERM
 
 
 def prepare(request: TrainRequest, run: RunDir, workers: Workers, display: TrainingDisplay) -> Config:

@@ -12,11 +12,12 @@ from seqtool.corpus.batches.batches import Batch, BatchPlan, iterate_batches
 from seqtool.corpus.batches.bpe_dropout import BpeDropout
 from seqtool.corpus.preparing.prepared import PreparedCorpus
 from seqtool.errors import SeqtoolError
+from seqtool.metrics_log import MetricsLog
 from seqtool.model.interface import TranslationModel
 from seqtool.model.loading import put_weights
 from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import Checkpoint, Checkpoints, write_checkpoint
-from seqtool.training.display import MetricsLog, TrainingDisplay
+from seqtool.training.display import TrainingDisplay
 from seqtool.training.distributed import Workers
 from seqtool.training.interruption import Interruption
 from seqtool.training.optimizer import Updater, weights_by_name
@@ -112,6 +113,8 @@ class Trainer:
 
     def _open_logs(self) -> None:
         history = self.log.keep_up_to(self.state.step)
+        if self.log.n_damaged:
+            self.display.say(f"warning: {self.log.path}: {self.log.n_damaged:,} damaged lines are left out")
         if self.config.train.tensorboard:
             self._tensorboard = TensorboardLog(self.run.tensorboard, self.state.step)
         self.display.start(history, self._total_steps())

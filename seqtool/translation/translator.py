@@ -204,7 +204,8 @@ class Translator:
         self, search: SearchOptions, segments: list[Segment], progress: Callable[[float], None] | None = None
     ) -> dict[Segment, Outcome]:
         """Translate segments that are all different, and remember what came of it."""
-        outcomes = self._search(self.engine_for(search), segments, search, progress)
+        longest = max((len(segment.prefix) for segment in segments), default=0)
+        outcomes = self._search(self.engine_for(search, longest), segments, search, progress)
         self._known.keep(search, outcomes)
         return outcomes
 
@@ -286,9 +287,11 @@ class Translator:
         fitting = (self.max_positions - 1 - search.max_length(0)) / max(search.max_length_ratio, 0.1)
         return max(1, min(self.max_tokens, int(fitting)))
 
-    def engine_for(self, search: SearchOptions) -> Engine:
-        """Return the first engine that can do what is asked for."""
+    def engine_for(self, search: SearchOptions, n_prefix: int = 0) -> Engine:
+        """Return the first engine that can do what is asked for, with prefixes of up to n_prefix tokens."""
         missing = self.engine.unsupported(search, self.longest_part(search))
+        if 0 < self.engine.max_tokens < n_prefix:
+            missing.append(f"`prefix` of {n_prefix:,} tokens")
         if not missing:
             return self.engine
         cause = f"the {self.engine.name} engine does not offer {', '.join(missing)}"

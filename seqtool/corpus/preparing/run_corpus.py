@@ -29,6 +29,8 @@ from seqtool.files import make_folder
 from seqtool.progress import Progress, ShowProgress, ignore
 from seqtool.run_directory import RunDir
 
+FEW = 1000  # pairs for training, below which there is a warning
+
 
 def prepare_run(
     run: RunDir,
@@ -72,6 +74,7 @@ def prepare_run(
         pairs=pairs,
         show=show,
     )
+    require_pairs_left(survey, request)
     if ready:
         notes = _write_tokenizers(run, ready)
     else:
@@ -148,12 +151,24 @@ def train_tokenizers(run: RunDir, survey: Survey, config: TokenizerConfig) -> li
     return notes
 
 
+def require_pairs_left(survey: Survey, request: PrepareRequest) -> None:
+    """Raise if all pairs of a very small corpus are the same, so that nothing is left beside what is held out."""
+    if request.hold_out and survey.sample.size and next(survey.sample_texts((0, 1)), None) is None:
+        raise SeqtoolError(
+            f"{', '.join(map(str, request.corpora))}: of {survey.pairs:,} pairs only {len(survey.held_out):,} differ, "
+            "and these are held out for validation; give more pairs, or another validation set as `valid`"
+        )
+
+
 def describe_preparation(prepared: PreparedCorpus) -> list[str]:
     """Return what a user should know of a preparation."""
     n_read, dropped = prepared.n_read, prepared.dropped
     dropped.pop("held_out", None)
     listed = ", ".join(f"{rule} {number:,}" for rule, number in sorted(dropped.items(), key=lambda item: -item[1]))
-    notes = [f"{len(prepared):,} of {n_read:,} pairs are for training" + (f"; dropped: {listed}" if listed else "")]
+    notes = []
+    if len(prepared) < FEW:
+        notes.append("warning: so few pairs can tune a model, but one trained on them alone translates no other text")
+    notes += [f"{len(prepared):,} of {n_read:,} pairs are for training" + (f"; dropped: {listed}" if listed else "")]
     if n_extra := prepared.manifest.get("extra_columns", 0):
         notes.append(f"{n_extra:,} lines have more than two columns; the first is the source and the second the target")
     if prepared.held_out:

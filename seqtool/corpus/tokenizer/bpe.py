@@ -41,12 +41,12 @@ class BpeTokenizer(Tokenizer):
         """Open the bytes of a model file; the name is for error messages."""
         try:
             self._processor = SentencePieceProcessor(model_proto=model)
-        except (RuntimeError, OSError):
+            self.piece_list: list[str] = [
+                self._processor.id_to_piece(index) for index in range(self._processor.get_piece_size())
+            ]
+        except (RuntimeError, OSError, UnicodeDecodeError):
             raise SeqtoolError(f"{name}: not a SentencePiece model; make one with 'seqtool tokenizer train'") from None
         self.model = model
-        self.piece_list: list[str] = [
-            self._processor.id_to_piece(index) for index in range(self._processor.get_piece_size())
-        ]
         self.words_are_apart = not any(SPACE in piece[1:] for piece in self.piece_list)
         self._surfaces = self._read_surfaces()
         self._byte_ids = [self._ids.get(f"<0x{value:02X}>", -1) for value in range(256)]

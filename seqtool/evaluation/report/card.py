@@ -3,7 +3,6 @@
 Needs no torch: sizes come from the configuration, the tokenizer and the header of the weights.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
 from seqtool.evaluation.report.history import History, read_history
 from seqtool.manifest import DataFacts, Manifest, ScoreEntry, TrainingFacts, to_plain
+from seqtool.model.header import count_weights
 from seqtool.model.kinds import kind_of
 from seqtool.run_directory import RunDir
 from seqtool.translation.export.record import find_damage, read_record
@@ -181,17 +181,6 @@ def check_export(run: RunDir) -> list[FileCheck]:
     """Return what keeps the exported form from being used, beside a damaged file of it."""
     damage = find_damage(run, load_pair(run)) if run.ctranslate2.exists() and run.weights.exists() else None
     return [FileCheck(run.ctranslate2.name, "", 0, "damaged", damage)] if damage else []
-
-
-def count_weights(run: RunDir) -> int | None:
-    """Count the numbers in model.safetensors by its header; None if it cannot be read."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(run.weights, framework="np") as file:
-            return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys()) or None  # noqa: SIM118
-    except (OSError, SafetensorError):
-        return None
 
 
 def describe_prepared(run: RunDir) -> DataFacts:

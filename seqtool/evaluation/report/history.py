@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seqtool.metrics_log import LARGEST, read_metrics
 from seqtool.run_directory import RunDir
 
 Record = dict[str, Any]
@@ -40,7 +41,7 @@ class History:
 
 
 def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+    return isinstance(value, int | float) and abs(value) < LARGEST and math.isfinite(value)
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,11 @@ def read_history(run: RunDir) -> History:
     """Read metrics.jsonl; where a step occurs again (after a resume from an earlier one) the later counts."""
     by_kind: dict[str, dict[int, Record]] = {"train": {}, "valid": {}}
     notes: list[Record] = []
-    for record in _read_json_lines(run.metrics):
-        kind = record.get("kind")
-        if kind == "note":
+    for record in read_metrics(run.metrics)[0]:
+        if record["kind"] == "note":
             notes.append(record)
-        elif kind in by_kind and isinstance(record.get("step"), int):
-            by_kind[kind][record["step"]] = record
+        else:
+            by_kind[record["kind"]][record["step"]] = record
     train, valid = ([records[step] for step in sorted(records)] for records in by_kind.values())
     return History(tuple(train), tuple(valid), tuple(notes))
 
@@ -86,7 +86,7 @@ def _read_json_lines(path: Path) -> list[Record]:
     for line in lines:
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(record, dict):
             found.append(record)

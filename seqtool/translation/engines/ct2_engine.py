@@ -12,6 +12,7 @@ With banned tokens, repeated n-grams or a prefix it may find other translations 
 the probability of what is forbidden among the rest, and looks at fewer ends right behind a prefix.
 """
 
+import contextlib
 import math
 import sys
 import threading
@@ -115,6 +116,7 @@ class CTranslate2Engine:
         ctranslate2 = import_ctranslate2()
         settings = settings or EngineSettings()
         kind, number = choose_place(settings.device)
+        self._folder = folder
         self.workers = (settings.threads or count_cores()) if kind == "cpu" else 1
         try:
             self._model = ctranslate2.Translator(
@@ -204,7 +206,7 @@ class CTranslate2Engine:
 
         for rows, results in self._run(start, batches(sources, targets, range(len(sources)), self.batch_tokens)):
             for row, result in zip(rows, results, strict=False):
-                scores[row] = list(result.result().log_probs)
+                scores[row] = list(self._result(result).log_probs)
         return scores
 
     def align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -230,7 +232,7 @@ class CTranslate2Engine:
         whole = [row for row, target in enumerate(targets) if target and sources[row]]
         for rows, results in self._run(start, batches(sources, targets, whole, self.batch_tokens)):
             for row, result in zip(rows, results, strict=False):
-                weights = result.result().attention[0][: len(targets[row])]
+                weights = self._result(result).attention[0][: len(targets[row])]
                 tokens = range(len(sources[row]))
                 strongest[row] = [max(tokens, key=of_token.__getitem__) for of_token in weights]
         return strongest
@@ -276,16 +278,33 @@ class CTranslate2Engine:
                 limit = self._limit(options, len(sources[row]), starts[row])
                 exact = is_exact and not starts[row]  # a prefix counts as certain
                 power = penalty_power(options, len(sources[row]))
-                yield row, self._read(result.result(), power, limit, exact)
+                yield row, self._read(self._result(result), power, limit, exact)
 
     def _run(self, start: Any, all_rows: Iterable[list[int]]) -> Iterator[tuple[list[int], list[Any]]]:
         """Keep the workers busy: start batches ahead of the one whose results are read."""
         waiting: deque[tuple[list[int], list[Any]]] = deque()
         for rows in all_rows:
-            waiting.append((rows, start(rows)))
+            with self._named_errors():
+                waiting.append((rows, start(rows)))
             if len(waiting) > QUEUED * self.workers:
                 yield waiting.popleft()
         yield from waiting
+
+    def _result(self, waiting: Any) -> Any:
+        """Wait for a result."""
+        with self._named_errors():
+            return waiting.result()
+
+    @contextlib.contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        """Turn what ctranslate2 raises into an error that names the folder."""
+        try:
+            yield
+        except (RuntimeError, ValueError) as error:
+            raise SeqtoolError(
+                f"{self._folder}: ctranslate2 cannot compute with this model ({error}); "
+                "make it again with 'seqtool export', or use `engine='torch'`"
+            ) from None
 
     def _filled(self, rows: list[int]) -> list[int]:
         """Repeat the last row where a batch would have too few."""

@@ -12,7 +12,7 @@ USUAL_LENGTH_PENALTY = 1.0  # where neither the user nor validation chose one
 
 LIMITS = {  # the lowest and highest value of a search option
     "beam": (1, 1000),
-    "n_best": (1, 10**6),
+    "n_best": (1, 1000),
     "length_penalty": (0, 10),
     "coverage_penalty": (0, 100),
     "max_length_ratio": (0, 1000),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from seqtool.errors import OptionError, suggest
 from seqtool.process import parse_device
 
+MAX_THREADS = 1024
 ENGINES = ("auto", "torch", "ctranslate2")
 FLOATS = ("float32", "bfloat16", "float16")
 COMPUTE_TYPES = ("default", "auto", *FLOATS, "int8", *(f"int8_{name}" for name in FLOATS), "int16")
@@ -33,7 +34,7 @@ class EngineSettings:
             )
         if self.compile and self.engine == "ctranslate2":
             raise OptionError("`compile=True` is for the torch engine; leave it out, or use `engine='torch'`")
-        if self.threads < 0:
-            raise OptionError(f"`threads` must be 0 (all cores) or more, not {self.threads}")
+        if not 0 <= self.threads <= MAX_THREADS:
+            raise OptionError(f"`threads` must be from 0 (all cores) to {MAX_THREADS}, not {self.threads}")
         if self.batch_tokens is not None and self.batch_tokens < 1:
             raise OptionError(f"`batch_tokens` must be 1 or more, not {self.batch_tokens}")

@@ -18,6 +18,7 @@ from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import OptionError, SeqtoolError, suggest
 from seqtool.files import make_folder, whole_folder, write_whole
+from seqtool.model.header import require_fit
 from seqtool.model.kinds import kind_of
 from seqtool.run_directory import RunDir
 from seqtool.translation.export.made_up import make_up_sentences
@@ -65,7 +66,14 @@ def export_ctranslate2(
         raise SeqtoolError(
             f"{run.path}: CTranslate2 has no models of kind '{config.model.kind}'; translate with `engine='torch'`"
         )
-    spec, n_positions = describe(config.model, read_float32(run.weights), tokenizers, config.data.max_tokens)
+    require_fit(run, config.model, tokenizers.vocabularies)
+    try:
+        spec, n_positions = describe(config.model, read_float32(run.weights), tokenizers, config.data.max_tokens)
+    except KeyError as error:
+        raise SeqtoolError(
+            f"{run.weights}: has no weights {error}, which {run.config.name} asks for; use the config.toml that the "
+            "weights were trained with"
+        ) from None
     record = make_record(run, quantization, n_positions, config.model.position_limit)
     quantize(spec, quantization)
     make_folder(folder.absolute().parent)

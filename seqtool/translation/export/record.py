@@ -67,11 +67,11 @@ def find_damage(run: RunDir, tokenizers: TokenizerPair) -> str | None:
                 return f"{folder / name} is not the file that {RECORD} records"
         if unknown := sorted({path.name for path in folder.iterdir()} - {*files, RECORD}):
             return f"{folder / unknown[0]} does not belong to the export"
-    except (OSError, KeyError, TypeError, ValueError) as error:
+        return _find_other_vocabulary(folder, tokenizers)
+    except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
         return f"{folder} is damaged ({error})"
     except SeqtoolError as error:
         return str(error)
-    return None
 
 
 def _recorded_files(folder: Path, record: dict[str, Any]) -> dict[str, str] | None:
@@ -82,6 +82,8 @@ def _recorded_files(folder: Path, record: dict[str, Any]) -> dict[str, str] | No
     if record.get("sha256") != seal(content):
         raise SeqtoolError(f"{folder / RECORD} does not match its own checksum")
     files: dict[str, str] = record["files"]
+    if not isinstance(files, dict) or not all(isinstance(value, str) for value in files.values()):
+        raise SeqtoolError(f"{folder / RECORD} records no checksums")
     if any(Path(name).name != name for name in files):
         raise SeqtoolError(f"{folder / RECORD} names a file outside of its folder")
     return files
@@ -89,9 +91,9 @@ def _recorded_files(folder: Path, record: dict[str, Any]) -> dict[str, str] | No
 
 def _find_other_vocabulary(folder: Path, tokenizers: TokenizerPair) -> str | None:
     """Return in what the vocabularies of an export differ from those of the model."""
-    names = ("shared",) if tokenizers.is_one else ("source", "target")
-    for name, tokenizer in zip(names, (tokenizers.source, tokenizers.target), strict=False):
-        path = folder / f"{name}_vocabulary.json"
+    for name, tokenizer in (("source", tokenizers.source), ("target", tokenizers.target)):
+        shared = folder / "shared_vocabulary.json"  # of two equal vocabularies
+        path = shared if shared.exists() else folder / f"{name}_vocabulary.json"
         if json.loads(read_limited(path, MAX_VOCABULARY)) != tokenizer.pieces(range(tokenizer.vocab_size)):
             return f"{path} is not the vocabulary of the model"
     return None

@@ -14,8 +14,10 @@ from seqtool.files import locked, make_folder, sync, to_json, write_whole
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.interface import Engine
 from seqtool.translation.export.record import read_record
+from seqtool.verification import MIB, read_limited, seal
 
 PATIENCE = 2.0  # seconds: a process that was stopped, and whose work is continued, may still be ending
+MAX_STATE = MIB
 FRAME = struct.Struct(">Q")  # the length of a block, before its bytes, in files that are to be joined
 
 
@@ -41,8 +43,8 @@ class StreamSink:
 class FileSink:
     """Writes FILE.partial and, beside it, how far it is; it becomes FILE when all is done.
 
-    How far it is counts in blocks of the input, with the checksum of what was read: a continued translation reads that
-    much again, which is quick, and is sure to go on where the other stopped.
+    How far it is counts in blocks of the input, with the checksums of what was read and of what was written: a
+    continued translation reads both again, which is quick, and is sure to go on where the other stopped.
     """
 
     def __init__(self, path: Path, fingerprint: str, resume: bool = False, framed: bool = False) -> None:
@@ -53,7 +55,8 @@ class FileSink:
         self.n_done = 0
         self._framed = framed
         self._state: dict[str, Any] = {"fingerprint": fingerprint, "blocks": 0, "lines": 0, "bytes": 0, "sha256": ""}
-        self._digest = hashlib.sha256()
+        self._state["written_sha256"] = ""
+        self._digest, self._written = hashlib.sha256(), hashlib.sha256()
         self._n_read = 0
         make_folder(path.parent)
         with contextlib.ExitStack() as stack:
@@ -90,12 +93,14 @@ class FileSink:
             self._file.write(content)
             self._file.flush()
             os.fsync(self._file.fileno())
+            self._written.update(content)
             state = self._state
             state["blocks"] = index + 1
             state["lines"] += len(lines)
             state["bytes"] += len(content)
             state["sha256"] = self._digest.hexdigest()
-            write_whole(self.state_path, to_json(state))
+            state["written_sha256"] = self._written.hexdigest()
+            write_whole(self.state_path, to_json({**state, "seal": seal(state)}))
         except OSError as error:
             raise SeqtoolError(
                 f"{self.partial}: cannot be written ({error.strerror}); "
@@ -123,6 +128,15 @@ class FileSink:
         self._file.close()
         self._lock.close()
 
+    def abandon(self) -> str:
+        """Leave the file to be continued, or remove it if it holds nothing; return what to do next, if anything."""
+        if not self._state["blocks"]:
+            self.partial.unlink(missing_ok=True)
+        self.close()
+        if not self._state["blocks"]:
+            return ""
+        return f"{self._state['lines']:,} lines are kept in {self.partial}; continue with `resume=True`"
+
     def _read(self, lines: list[bytes]) -> None:
         self._n_read += 1
         self._digest.update(b"\n".join(lines) + b"\n")
@@ -130,12 +144,17 @@ class FileSink:
     def _read_state(self) -> dict[str, Any] | None:
         """Return how far an earlier translation came; None where there is none to continue."""
         try:
-            state = json.loads(self.state_path.read_text(encoding="utf-8"))
-            size = self.partial.stat().st_size
-        except (OSError, ValueError):
+            state = json.loads(read_limited(self.state_path, MAX_STATE))
+            if seal({name: state[name] for name in self._state}) != state["seal"]:
+                raise ValueError("its seal is another")
+        except FileNotFoundError:
             return None
-        whole = isinstance(state, dict) and state.keys() >= self._state.keys() and size >= state["bytes"]
-        return state if whole and state["blocks"] else None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, SeqtoolError):
+            raise SeqtoolError(
+                f"{self.state_path}: is damaged, so {self.partial} cannot be continued; delete both to start over"
+            ) from None
+        del state["seal"]
+        return state if state["blocks"] else None
 
     def _locked(self) -> contextlib.AbstractContextManager[None]:
         """Keep the file to this process."""
@@ -155,8 +174,21 @@ class FileSink:
         if earlier:
             self._state = earlier
             self.n_done = earlier["blocks"]
+            self._read_written(earlier["bytes"])
             self._file.truncate(earlier["bytes"])
-            self._file.seek(earlier["bytes"])
+
+    def _read_written(self, n_bytes: int) -> None:
+        """Go to the end of what was written, and raise if it is not what was written."""
+        left = n_bytes
+        while left and (piece := self._file.read(min(left, MIB))):
+            self._written.update(piece)
+            left -= len(piece)
+        if left or self._written.hexdigest() != self._state["written_sha256"]:
+            self._file.close()
+            raise SeqtoolError(
+                f"{self.partial}: was changed or damaged after it was written, so it cannot be continued; "
+                "delete it to start over"
+            )
 
 
 def fingerprint(models: Sequence[Path], engine: Engine, identity: Sequence[Any]) -> str:

@@ -19,6 +19,8 @@ from seqtool.files import is_stream
 
 MAX_LINES = 4096  # in a block: enough to group by length
 MAX_BYTES = 1 << 20
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+UTF16_PROBE = 64  # bytes at the start of the input
 LIVE_WAIT = 0.03  # seconds that a line waits for others to be translated with
 
 
@@ -131,19 +133,34 @@ def input_blocks(source: Path | int, live: bool, notify: Callable[[str], None]) 
     `notify` is told if what comes through a pipe is compressed.
     """
     if isinstance(source, Path) and not (live and is_stream(source)):
-        yield from file_blocks(read_chunks(source))
+        yield from refuse_utf16(file_blocks(read_chunks(source)), str(source))
         return
     with readable(Path("stdin") if isinstance(source, int) else source):
         handle = source if isinstance(source, int) else os.open(source, os.O_RDONLY)
         is_file = not live or stat.S_ISREG(os.fstat(handle).st_mode)
         blocks = file_blocks(read_pieces(handle)) if is_file else live_blocks(handle)
-        for number, block in enumerate(blocks):
+        for number, block in enumerate(refuse_utf16(blocks, "the input")):
             if number == 0 and block[0].startswith(tuple(MAGIC)):
                 notify(
                     "the input seems to be compressed, and a pipe is read as it is; "
                     "give the file itself as `input`, or decompress it on the way in"
                 )
             yield block
+
+
+def refuse_utf16(blocks: Iterable[list[bytes]], name: str) -> Iterator[list[bytes]]:
+    """Yield blocks; raise if the first one begins as UTF-16 does, whose line ends and characters would be torn."""
+    for number, block in enumerate(blocks):
+        start = b"\n".join(block[:2])[:UTF16_PROBE]
+        if number == 0 and (start.startswith(UTF16_MARKS) or _alternates(start)):
+            raise SeqtoolError(f"{name}: is UTF-16, not UTF-8; convert it with 'iconv -f UTF-16 -t UTF-8'")
+        yield block
+
+
+def _alternates(start: bytes) -> bool:
+    """Tell whether every second byte is NUL, as in UTF-16 without a mark; a line that only has a NUL is none."""
+    zeros = max(start[::2].count(0), start[1::2].count(0))
+    return zeros >= 8 and zeros >= 0.9 * (len(start) // 2) and start.count(0) <= zeros + 1
 
 
 def read_pieces(handle: int) -> Iterator[bytes]:

@@ -5,15 +5,16 @@ waits for the others and puts the blocks together. So that it cannot take the le
 writes a new word into a file that all can see, and takes a part only when that word is written beside it.
 """
 
+import contextlib
 import glob
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from seqtool import process
-from seqtool.errors import SeqtoolError
+from seqtool.errors import SeqtoolError, Terminated
 from seqtool.files import make_folder, open_whole, write_whole
 from seqtool.progress import ShowProgress, ignore
 from seqtool.translation.lines.output import FRAME, FileSink
@@ -122,8 +123,13 @@ class ShardedFile:
         with open_whole(self.path) as output:
             index = 0
             while header := parts[index % len(parts)].read(FRAME.size):
-                (length,) = FRAME.unpack(header)
-                output.write(parts[index % len(parts)].read(length))
+                length = FRAME.unpack(header)[0] if len(header) == FRAME.size else -1
+                content = parts[index % len(parts)].read(max(0, length))
+                if len(content) != length:
+                    raise SeqtoolError(
+                        f"{self._part(index % len(parts))}: is damaged; delete it and run the same again"
+                    )
+                output.write(content)
                 index += 1
             if any(part.read(1) for part in parts):
                 raise SeqtoolError(
@@ -157,9 +163,23 @@ def translate_to_file(
     if shard is None:
         refuse_other_parts(output, 1)
         sink = FileSink(output, identity, resume)
-        translate_blocks(worker, blocks, sink, show=show, total_bytes=total_bytes)
+        with _tidied_up(sink, worker.notify):
+            translate_blocks(worker, blocks, sink, show=show, total_bytes=total_bytes)
         sink.finish()
     else:
         file = ShardedFile(output, shard, identity, resume)
-        translate_blocks(worker, blocks, file.sink, is_mine=shard.is_mine, show=show, total_bytes=total_bytes)
+        with _tidied_up(file.sink, worker.notify):
+            translate_blocks(worker, blocks, file.sink, is_mine=shard.is_mine, show=show, total_bytes=total_bytes)
         file.finish()
+
+
+@contextlib.contextmanager
+def _tidied_up(sink: FileSink, notify: Callable[[str], None]) -> Iterator[None]:
+    """Leave no empty file behind where a translation is interrupted or fails, and say what can be continued."""
+    try:
+        yield
+    except BaseException as error:
+        advice = sink.abandon()
+        if advice and isinstance(error, KeyboardInterrupt | Terminated):
+            notify(advice)
+        raise

@@ -75,7 +75,7 @@ class LineTranslator:
         self._options = options or translator.make_options()
         self._form = form
         self._prefix = prefix
-        self._notify = notify or (lambda note: None)
+        self.notify = notify or (lambda note: None)
         self._longest = translator.longest_part(self._options)
 
     def translate(self, block: list[bytes], first: int, progress: Callable[[float], None] | None = None) -> list[bytes]:
@@ -99,11 +99,11 @@ class LineTranslator:
         summary.n_replaced += sum(translation.n_replaced for translation in translations)
         summary.n_doubtful += sum(translation.n_doubtful for translation in translations)
         if invalid:
-            self._notify(f"{name_lines(invalid)}: not valid UTF-8; the bad bytes were read as U+FFFD")
+            self.notify(f"{name_lines(invalid)}: not valid UTF-8; the bad bytes were read as U+FFFD")
         if split:
-            self._notify(f"{name_lines(split)}: longer than {self._longest} tokens; translated in parts")
+            self.notify(f"{name_lines(split)}: longer than {self._longest} tokens; translated in parts")
         if doubtful:
-            self._notify(f"{name_lines(doubtful)}: the translation is empty or looping, and no better one was found")
+            self.notify(f"{name_lines(doubtful)}: the translation is empty or looping, and no better one was found")
 
 
 class FirstTranslation:
