@@ -26,11 +26,12 @@ class SinusoidalPositions(nn.Module):
         """Add the encodings of positions start, start + 1, ... to x (B, T, D)."""
         table, end = self.table, start + x.shape[1]
         if end > table.shape[0]:
-            table = self.make_table(2 * end, table.device)
+            # Outside of a compiled graph, which would compute other roundings; torch's compiler is loaded only with one.
+            make = torch.compiler.disable(self.make_table) if torch.compiler.is_compiling() else self.make_table
+            table = make(2 * end, table.device)
             self.table = table  # set once, read once: several threads may come here together
         return x + table[start:end].to(x.dtype)
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def make_table(self, n_positions: int, device: torch.device) -> Tensor:
         """Return the encodings (T, D) of the first positions."""
         with torch.inference_mode(False):  # what grows in translation must serve training too
