@@ -26,7 +26,7 @@ class SinusoidalPositions(nn.Module):
         """Add the encodings of positions start, start + 1, ... to x (B, T, D)."""
         table, end = self.table, start + x.shape[1]
         if end > table.shape[0]:
-            # Outside of a compiled graph, which would compute other roundings; torch's compiler is loaded only with one.
+            # Not within a compiled graph, whose roundings are others; without one, the compiler is not loaded.
             make = torch.compiler.disable(self.make_table) if torch.compiler.is_compiling() else self.make_table
             table = make(2 * end, table.device)
             self.table = table  # set once, read once: several threads may come here together
