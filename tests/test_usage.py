@@ -31,7 +31,7 @@ def test_a_python_caller_reads_the_names_of_parameters(tmp_path: Path) -> None:
         translator.translate(["a"], sample=True, top_k="9")
     with pytest.raises(OptionError, match=r"^n_best=9 needs a beam as wide; give beam=9, or sample=True$"):
         translator.translate(["a"], n_best=9)
-    with pytest.raises(OptionError, match=r"^threads must be 0 \(all cores\) or more, not -1$"):
+    with pytest.raises(OptionError, match=r"^threads must be from 0 \(all cores\) to 1024, not -1$"):
         EngineSettings(threads=-1)
 
 
