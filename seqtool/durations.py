@@ -1,4 +1,4 @@
-"""Durations as people write them."""
+"""Durations and numbers of things, as people write them."""
 
 
 def format_seconds(seconds: float) -> str:
@@ -8,3 +8,8 @@ def format_seconds(seconds: float) -> str:
         return f"{total} s"
     hours, rest = divmod(total, 3600)
     return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+
+
+def count(number: float, noun: str) -> str:
+    """Return a number with its noun: 1 epoch, 2,000 epochs."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -78,6 +78,20 @@ class TrainingFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ParentFacts:
+    """The model that a training started from."""
+
+    path: str | None = None
+    sha256: str | None = None  # of its weights
+    source: str | None = None  # which weights these were
+    step: int | None = None
+    scores: tuple[ScoreEntry, ...] = ()  # those that its own manifest has
+    before: tuple[ScoreEntry, ...] = ()  # its scores on the validation sets of this training
+    share: float | None = None  # of it in the model, where the two were interpolated
+    others: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
     """All that a model's folder says of itself."""
 
@@ -91,6 +105,7 @@ class Manifest:
     model: ModelFacts = ModelFacts()
     scores: tuple[ScoreEntry, ...] = ()
     training: TrainingFacts | None = None
+    parent: ParentFacts | None = None  # of a model that was fine-tuned
     complete: bool | None = None  # False until all that belongs to the model is written
     sha256: str | None = field(default=None, compare=False)  # of all the rest
     others: dict[str, Any] = field(default_factory=dict)

@@ -21,6 +21,7 @@ NEEDED = {  # in an entry of each kind, by those who read it
     },
     "note": {"step": int, "text": str},
 }
+OTHERS = ("loss", "bleu", "chrf")
 LARGEST = 1 << 63
 
 
@@ -76,7 +77,13 @@ def _is_entry(entry: Any) -> bool:
     needed = NEEDED.get(entry["kind"])
     if needed is None or "step" not in entry:
         return False
-    return all(_fits(entry[name], kind) for name, kind in needed.items() if name in entry)
+    if not all(_fits(entry[name], kind) for name, kind in needed.items() if name in entry):
+        return False
+    others = entry.get("others", {})  # scores on further validation sets
+    return isinstance(others, dict) and all(
+        isinstance(scores, dict) and all(_fits(scores.get(name), float) for name in OTHERS)
+        for scores in others.values()
+    )
 
 
 def _fits(value: Any, kind: type) -> bool:

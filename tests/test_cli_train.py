@@ -17,6 +17,7 @@ from seqtool import Translator
 from seqtool.config import load_config
 from seqtool.files import sha256_of
 from seqtool.run_directory import RunDir
+from seqtool.training.checkpoint import read_checkpoint, write_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -92,12 +93,60 @@ def test_fine_tuning_starts_from_a_model_and_keeps_its_shape_and_tokenizer(
     assert losses(tuned.path)[0][2] < losses(run.path)[0][2] - 0.5  # not from random weights
 
 
+def test_fine_tuning_says_what_it_takes_and_records_the_model_and_its_scores_on_every_set(
+    trained: tuple[RunDir, str], corpus: list[str], tmp_path: Path
+) -> None:
+    run, _ = trained
+    old = tmp_path / "old.domain.tsv"
+    old.write_text("A man walks.\tEin Mann läuft.\nTwo dogs play.\tZwei Hunde spielen.\n", encoding="utf-8")
+    out = RunDir(tmp_path / "tuned")
+    mixed = ["--corpus", f"{','.join(corpus[:2])}@0.5", "--valid", old]
+    options = ["--from", run.path, "-o", out.path, "--set", "train.threads=2", "--set", "decode.beam=1"]
+    done = run_seqtool("train", *corpus, *mixed, *options, "--set", "train.epochs=1")
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.decode()
+    assert f"fine-tuning {run.path} on 180 pairs per epoch: " in said
+    assert f"taken from {run.path} (" in said
+    assert "not taken: its dropout, [train] settings and optimizer state" in said
+    assert "  old.domain: valid loss " in said
+    valid = [entry for entry in read_metrics(out.path) if entry["kind"] == "valid"]
+    assert valid[0]["step"] == 0
+    assert len(valid) >= 6
+    assert all(set(entry["others"]) == {"old.domain"} for entry in valid)
+    manifest = out.read_manifest()
+    assert manifest.parent is not None
+    assert manifest.parent.sha256 == sha256_of(run.weights)
+    assert manifest.parent.scores == run.read_manifest().scores
+    assert {score.set for score in manifest.parent.before} == {"valid", "valid old.domain"}
+    assert {score.set for score in manifest.scores} == {"valid", "valid old.domain"}
+    parent = json.loads(run_seqtool("info", out.path, "--json").stdout)["parent"]
+    assert parent["path"] == str(run.path)
+    shown = run_seqtool("info", out.path).stdout.decode()
+    assert "before fine-tuning" in shown
+    assert "1 epoch," in shown
+    assert run_seqtool("info", run.path).stdout.decode().count("before fine-tuning") == 0
+
+
+def test_the_scores_of_the_model_are_known_to_a_run_that_was_interrupted(
+    trained: tuple[RunDir, str], corpus: list[str], tmp_path: Path
+) -> None:
+    out, options = RunDir(tmp_path / "tuned"), ["--from", trained[0].path, "--set", "train.threads=2"]
+    for steps in ("1", "2"):
+        done = run_seqtool("train", *corpus, "-o", out.path, *options, "--steps", steps)
+        assert done.returncode == 0, done.stderr
+    parent = out.read_manifest().parent
+    assert parent is not None
+    assert parent.before
+    assert sum(entry["step"] == 0 for entry in read_metrics(out.path)) == 1
+
+
 def test_print_config_shows_what_a_run_takes_from_its_model_and_its_earlier_session(
     trained: tuple[RunDir, str], corpus: list[str], tmp_path: Path
 ) -> None:
     run, _ = trained
     printed = run_seqtool("train", *corpus, "--from", run.path, "--print-config").stdout.decode()
-    assert printed.startswith(f"# preset auto, with the model {run.path}\n")
+    assert printed.startswith(f"# fine-tuning {run.path} on 120 pairs per epoch: ")
+    assert "[fine-tuning]" in next(line for line in printed.splitlines() if line.startswith("lr = "))
     assert f"[the model {run.path}]" in next(line for line in printed.splitlines() if line.startswith("d_model = 16"))
     printed = run_seqtool("train", *corpus, "-o", run.path, "--preset", "tiny", "--print-config").stdout.decode()
     assert "[an earlier session of this run]" in next(
@@ -153,7 +202,21 @@ def test_a_second_training_in_the_same_folder_is_kept_out(corpus: list[str], tmp
     assert "another training is at work" in done.stderr
 
 
-def test_losses_that_are_not_finite_stop_the_run_with_advice(
+def test_losses_that_are_not_finite_stop_the_run_with_advice(corpus: list[str], tmp_path: Path) -> None:
+    run, settings = tmp_path / "run", {"train_max_bad_steps": 7, "train_validate_every": 1000}
+    run_to_end(train_command(corpus, run, train_steps=3, **settings))
+    checkpoint = read_checkpoint(run / "checkpoints" / "step-000000003")
+    groups = {name: checkpoint.tensors(name) for name in ("model", "ema", "optimizer")}
+    groups["model"]["encoder_norm.weight"][0] = float("nan")
+    write_checkpoint(checkpoint.path, groups, {key: value for key, value in checkpoint.state.items() if key != "files"})
+    done = run_command(train_command(corpus, run, **settings), capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "the last 7 steps before step 10" in done.stderr
+    assert "lower train.lr" in done.stderr
+    assert [entry["skipped"] for entry in read_metrics(run) if entry["step"] > 3] == [1] * 6
+
+
+def test_a_model_whose_weights_are_no_numbers_is_not_fine_tuned(
     trained: tuple[RunDir, str], corpus: list[str], tmp_path: Path
 ) -> None:
     broken = RunDir(tmp_path / "broken")
@@ -162,9 +225,6 @@ def test_losses_that_are_not_finite_stop_the_run_with_advice(
     weights["encoder_norm.weight"][0] = float("nan")
     save_file(weights, broken.weights)
     vouch(broken)
-    command = [*train_command(corpus, tmp_path / "run", train_max_bad_steps=7), "--from", str(broken.path)]
-    done = run_command(command, capture_output=True, text=True)
+    done = run_seqtool("train", *corpus, "--from", broken.path, "-o", tmp_path / "run", "--set", "train.threads=2")
     assert done.returncode == 1
-    assert "the last 7 steps before step 7" in done.stderr
-    assert "lower train.lr" in done.stderr
-    assert [entry["skipped"] for entry in read_metrics(tmp_path / "run")] == [1] * 6
+    assert b"the model's output is not a number; its weights are damaged" in done.stderr

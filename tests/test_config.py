@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +172,56 @@ def test_a_model_to_start_from_wins_over_the_preset_and_agrees_with_what_is_aske
     assert resolved.config.tokenizer.vocab_size == 700
     assert resolved.config.train.both_ways == 0  # auto has it, and the model would unlearn what it can
     assert resolved.origin("tokenizer.vocab_size") == "the model runs/de"
-    assert resolved.preset == "preset auto, with the model runs/de"
+    assert resolved.preset.startswith("fine-tuning runs/de on 2,000 pairs per epoch: few pairs")
+
+
+def test_fine_tuning_has_settings_of_its_own_over_any_preset_and_under_what_is_given() -> None:
+    for preset in ("auto", "base", "demo"):
+        request = ConfigRequest(preset=preset, overrides=("train.patience=2",), parent=PARENT)
+        resolved = resolve_config(request, RunFacts(pairs=1_000))
+        train, scratch = resolved.config.train, resolve("auto", pairs=1_000).train
+        assert train.lr <= scratch.lr / 5
+        assert train.warmup < scratch.warmup
+        assert train.validate_every < scratch.validate_every
+        assert resolved.config.model.dropout <= 0.2
+        assert resolved.origin("train.lr") == "fine-tuning"
+        assert (train.patience, resolved.origin("train.patience")) == (2, "--set")
+        assert train.epochs > 0
+
+
+@pytest.mark.parametrize("budget", ["train.steps=500", "train.minutes=3", "train.epochs=2"])
+def test_any_budget_takes_the_place_of_the_epochs_of_fine_tuning(budget: str) -> None:
+    resolved = resolve_config(ConfigRequest(flags=(budget,), parent=PARENT), RunFacts(pairs=1_000))
+    assert resolved.config.train.epochs == (2 if "epochs" in budget else 0)
+
+
+def fitted_settings(*flags: str, preset: str = "auto") -> tuple[int, int, int]:
+    train = resolve_config(ConfigRequest(preset=preset, flags=flags), RunFacts(pairs=29_000)).config.train
+    return train.warmup, train.validate_every, train.save_every
+
+
+def test_a_number_of_steps_fits_warm_up_validation_and_checkpoints() -> None:
+    assert fitted_settings() == (300, 500, 500)
+    assert fitted_settings("train.steps=200") == (20, 40, 40)
+    assert fitted_settings("train.steps=20000") == (300, 500, 500)
+    assert fitted_settings("train.steps=1") == (0, 1, 1)
+    assert fitted_settings("train.steps=200", preset="base") == (20, 40, 40)
+    assert fitted_settings("train.steps=200", "train.warmup=300", "train.save_every=7") == (300, 40, 7)
+    assert fitted_settings("train.steps=50", preset="demo") == (150, 325, 325)
+
+
+def test_what_was_fitted_to_the_steps_of_a_run_stays_when_it_gets_more() -> None:
+    def resolved(steps: int, earlier: Config | None = None, **train: int) -> TrainConfig:
+        request = ConfigRequest(flags=(f"train.steps={steps}", *(f"train.{k}={v}" for k, v in train.items())))
+        return resolve_config(request, RunFacts(pairs=29_000, earlier=earlier)).config.train
+
+    short = Config(train=resolved(200))
+    assert resolved(20_000, short) == replace(short.train, steps=20_000)
+    assert resolved(20_000, short, warmup=300).warmup == 300
+    unfitted = Config(train=replace(short.train, warmup=300, validate_every=500, save_every=500))  # by an early version
+    assert resolved(200, unfitted) == unfitted.train
+    other = Config(train=replace(short.train, warmup=11))  # given by hand, and not given again
+    assert resolved(200, other).warmup == 20
 
 
 def test_a_setting_that_a_model_to_start_from_does_not_have_is_refused() -> None:

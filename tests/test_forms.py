@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import re
 import tarfile
 import threading
 import zipfile
@@ -14,7 +15,14 @@ from command_line import run_text
 from synthetic_run import make_pairs, make_run
 
 from seqtool.corpus.reading.blocks import count_pairs, read_lines, read_pairs
-from seqtool.corpus.reading.corpus import Corpus, parse_against, parse_corpus, parse_corpus_option, require_files
+from seqtool.corpus.reading.corpus import (
+    Corpus,
+    parse_against,
+    parse_corpus,
+    parse_corpus_option,
+    parse_sets,
+    require_files,
+)
 from seqtool.corpus.reading.forms import CSV, JSONL, LINES, PO, TAR, TMX, TSV, ZIP, form_of
 from seqtool.errors import SeqtoolError
 
@@ -132,7 +140,7 @@ def test_a_file_whose_name_has_colons_is_found(tmp_path: Path) -> None:
         ["check", "good.tsv", "--against", "TSV,TSV"],
         ["prepare", "TSV", "TSV", "-o", "run"],
         ["train", "TSV", "TSV", "-o", "run"],
-        ["train", "good.tsv", "--valid", "TSV", "--valid", "TSV", "-o", "run"],
+        ["train", "good.tsv", "--valid", "TSV,TSV", "-o", "run"],
         ["train", "good.tsv", "--corpus", "TSV,TSV", "-o", "run"],
         ["train", "good.tsv", "--against", "TSV,TSV", "-o", "run"],
         ["eval", "--hyp", "TSV", "plain.it"],
@@ -149,6 +157,13 @@ def test_every_command_refuses_tsv_where_lines_are_needed(arguments: list[str], 
     assert found.returncode == 1, found.stderr
     assert "test.tsv: has a tab in nearly every line, so it is TSV" in found.stderr
     assert not (folder / "run" / "checkpoints").exists()
+
+
+def test_a_validation_set_that_is_named_twice_is_refused(tsv: Path) -> None:
+    found = run_text("train", tsv, "--valid", tsv, "--valid", tsv, "-o", "run", cwd=tsv.parent)
+    assert found.returncode == 2
+    assert "test.tsv: --valid names it twice" in found.stderr
+    assert not (tsv.parent / "run").exists()
 
 
 @pytest.fixture(scope="module")
@@ -194,3 +209,17 @@ def test_the_source_is_not_given_twice(folder: Path) -> None:
     found = run_text("eval", "--hyp", "ref", "test.tsv.gz", "--source", "src", cwd=folder)
     assert found.returncode == 1
     assert "holds the source too" in found.stderr
+
+
+def test_sets_stay_in_order_whether_they_are_one_file_or_two(tmp_path: Path) -> None:
+    tsv, source, target = tmp_path / "a.tsv", tmp_path / "b.en", tmp_path / "b.de"
+    tsv.write_text("a\tb\n", encoding="utf-8")
+    for side in (source, target):
+        side.write_text("a\n", encoding="utf-8")
+    one, two = Corpus(tsv, None), Corpus(source, target)
+    assert parse_sets([str(source), str(target), str(tsv)], "valid") == [two, one]
+    assert parse_sets([str(tsv), str(source), str(target), str(tsv)], "valid") == [one, two, one]
+    assert parse_sets([str(source), str(tsv), str(target)], "valid") == [two, one]
+    assert parse_sets([f"{source},{target}", str(tsv)], "valid") == [two, one]
+    with pytest.raises(SeqtoolError, match=f"valid: give one file with pairs, or two .* {re.escape(str(source))} has"):
+        parse_sets([str(tsv), str(source)], "valid")

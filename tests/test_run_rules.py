@@ -106,6 +106,45 @@ def test_the_schedule_ends_with_the_time_even_if_that_is_short() -> None:
     )
 
 
+def test_a_number_of_epochs_fits_the_schedule_and_ends_with_the_last_epoch() -> None:
+    config = TrainConfig(epochs=4, warmup=300, schedule="cosine", lr=1.0)
+    state = RunState(epoch_steps=50, fitted=["warmup", "validate_every", "steps"])
+    fitted = state.resolve_steps(config)
+    assert (fitted.steps, fitted.warmup, fitted.validate_every, fitted.save_every) == (200, 20, 40, 1000)
+    assert learning_rate(200, fitted, 128) == pytest.approx(0.0, abs=1e-9)
+    state.step, state.epoch = 200, 3  # the later epochs had a batch more
+    assert state.reason_to_stop(fitted) is None
+    state.epoch = 4
+    assert state.reason_to_stop(fitted) == "4 epochs are done"
+    given = RunState(epoch_steps=50, fitted=["warmup"], step=100)  # the steps were given too
+    assert reason_to_stop(given, replace(config, steps=100)) == "100 steps are done"
+
+
+@pytest.mark.parametrize(("planned", "steps"), [(120, 120), (1000, 200)])
+def test_of_minutes_and_epochs_the_shorter_shapes_the_schedule(planned: int, steps: int) -> None:
+    state = RunState(epoch_steps=50, fitted=["warmup", "steps"], planned_steps=planned, planned_minutes=3)
+    assert state.resolve_steps(TrainConfig(epochs=4, minutes=3)).steps == steps
+
+
+def test_epochs_alone_end_a_run_with_at_least_five_validations(tmp_path: Path, corpus: list[str]) -> None:
+    run = tmp_path / "run"
+    command = train_command(corpus, run, train_epochs=2, train_schedule="linear")
+    left_to_fit = ("train.steps=", "train.warmup=", "train.validate_every=", "train.save_every=")
+    taken_out = {
+        i + n
+        for i, part in enumerate(command)
+        if command[i + 1 : i + 2] and command[i + 1].startswith(left_to_fit)
+        for n in (0, 1)
+    }
+    done = run_to_end([part for i, part in enumerate(command) if i not in taken_out])
+    assert "2 epochs are done" in done.stderr
+    entries = read_metrics(run)
+    assert sum(entry["kind"] == "valid" for entry in entries) >= 5
+    rates = [entry["lr"] for entry in entries if entry["kind"] == "train"]
+    assert max(rates) == 0.01
+    assert rates[-1] < 0.1 * max(rates)
+
+
 def test_other_minutes_are_planned_before_the_next_step(tmp_path: Path, corpus: list[str]) -> None:
     settings = {"train_schedule": "linear", "train_warmup": 1, "train_report_every": 1, "train_steps": 20}
     command = train_command(corpus, tmp_path / "run", **settings)

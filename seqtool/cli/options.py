@@ -38,11 +38,12 @@ MoreCorporaOption = Annotated[
     ),
 ]
 ValidOption = Annotated[
-    list[Path] | None,
+    list[str] | None,
     typer.Option(
         "--valid",
         metavar="FILE",
-        help="Validation pairs: one file with pairs, or given twice, source then target.",
+        help="Validation pairs: one file with pairs, or given twice, source then target. Further sets are only "
+        "reported; the first chooses the model.",
         show_default=False,
     ),
 ]

@@ -62,13 +62,14 @@ def prepare(
 
     from seqtool.corpus.preparing.prepared import PrepareRequest
     from seqtool.corpus.preparing.run_corpus import prepare_run
-    from seqtool.corpus.reading.corpus import parse_against, parse_corpus, parse_corpus_option
+    from seqtool.corpus.reading.corpus import parse_against, parse_corpus, parse_corpus_option, parse_sets
     from seqtool.progress import ProgressLine
     from seqtool.run_directory import RunDir
     from seqtool.training.resolution import resolve_preparation
 
     corpora = (*([parse_corpus(corpus)] if corpus else []), *map(parse_corpus_option, more or []))
-    held_apart = parse_corpus(valid) if valid else None, tuple(parse_against(against or ()))
+    sets = parse_sets(valid or (), "valid")
+    held_apart = sets[0] if sets else None, (*sets[1:], *parse_against(against or ()))
     run = RunDir(out)
     settings = resolve_preparation(asked, run, corpora, tokenizer)
     with ProgressLine() as line:

@@ -81,16 +81,21 @@ def train(
     from seqtool.translation.export.languages import split_pair
 
     pair = split_pair(languages, "`languages`", "en-de") if languages else None
-    from seqtool.corpus.reading.corpus import parse_against, parse_corpus, parse_corpus_option
+    from seqtool.corpus.reading.corpus import parse_against, parse_corpus, parse_corpus_option, parse_sets
     from seqtool.training.checks import check_request
     from seqtool.training.request import TrainRequest
 
     if is_demo:
         folder = demo_folder()
-        corpus, valid = [folder / "train.en", folder / "train.de"], valid or [folder / "valid.en", folder / "valid.de"]
+        corpus, valid = (
+            [folder / "train.en", folder / "train.de"],
+            valid or [str(folder / f"valid.{side}") for side in ("en", "de")],
+        )
+    sets = parse_sets(valid or (), "valid")
     request = TrainRequest(
         corpora=(*([parse_corpus(corpus)] if corpus else []), *map(parse_corpus_option, more or [])),
-        valid=parse_corpus(valid) if valid else None,
+        valid=sets[0] if sets else None,
+        also_valid=tuple(sets[1:]),
         against=tuple(parse_against(against or ())),
         out=out or Path("checkpoints/demo"),
         settings=asked,

@@ -1,15 +1,17 @@
 """Resolves a configuration, here and nowhere else: one value from all that was asked for and all that is known.
 
-defaults < preset < TOML file < flags < --set; a model to start from, or tokenizers that were given, leave no choice of
-what they fix; and what an earlier session of the run fitted to the machine stays.
+defaults < preset < settings of fine-tuning < TOML file < flags < --set; a model to start from, or tokenizers that were
+given, leave no choice of what they fix; what nobody gave fits the length of the run; and what an earlier session of the
+run fitted to its length and to the machine stays.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from seqtool.config.auto import choose_preset
+from seqtool.config.auto import choose_finetuning, choose_preset
+from seqtool.config.budget import FITTED, find_fitted, fit_to_steps, withdraw_budgets
 from seqtool.config.configuration import Config, build_config
 from seqtool.config.reading import (
     Entry,
@@ -26,7 +28,6 @@ from seqtool.config.sections import TrainConfig
 from seqtool.errors import SeqtoolError
 
 EARLIER = "an earlier session of this run"
-WARMUP_SHARE = 0.1  # the most of a run with a time budget that is warm-up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,7 @@ class ConfigRequest:
 class RunFacts:
     """What is known of a run beside what the user asks for."""
 
-    pairs: int | None = None  # in the corpora; while it is unknown, `auto` takes a guess
+    pairs: int | None = None  # in an epoch; while it is unknown, `auto` and fine-tuning take a guess
     device: str = "cpu"
     tokenizers: Fixed | None = None  # those that were given, and not trained for the run
     earlier: Config | None = None  # the configuration of a run that is under way
@@ -75,7 +76,8 @@ class Resolved:
 
     config: Config
     origins: Mapping[str, str]  # by name; a setting that is not here has its default
-    preset: str = ""  # the preset auto and what it went by, in words; empty with another preset
+    preset: str = ""  # the preset auto or fine-tuning and what it went by, in words; empty with another preset
+    fitted: tuple[str, ...] = ()  # settings of [train] that follow the number of steps once that is known
 
     def origin(self, name: str) -> str:
         """Return where a setting came from."""
@@ -85,30 +87,53 @@ class Resolved:
 def resolve_config(request: ConfigRequest | None = None, facts: RunFacts | None = None) -> Resolved:
     """Return the configuration that a request means for a run of which these facts are known."""
     request, facts = request or ConfigRequest(), facts or RunFacts()
-    is_auto = request.preset == "auto"
-    preset, reason = choose_preset(facts.pairs, facts.device) if is_auto else (read_preset(request.preset), "")
+    presets, reason = choose_presets(request, facts)
     layers, sources = request.layers(), [source for source in (request.parent, facts.tokenizers) if source]
     fixed_layers = [Layer(source.origin, source.values) for source in sources]
-    kind = find_kind([preset, *fixed_layers, *layers])
+    kind = find_kind([presets[0], *fixed_layers, *layers])
     given = merge(layers, kind)
     for source in sources:
         check_fixed(source, given)
     fixed = merge(fixed_layers, kind)
-    chosen = merge([preset_for_kind(preset, kind)], kind)
+    chosen = merge([preset_for_kind(preset, kind) for preset in presets], kind)
     withdraw(chosen, given, fixed, is_trained=request.parent is not None)
     entries = {**chosen, **given, **fixed}
-    if facts.earlier:
-        entries.update(keep_fitted(entries, given, facts.earlier))
+    is_fixed = request.preset == "demo" and request.parent is None
+    fitted = find_fitted(given, is_fixed=is_fixed)
+    kept = find_kept(entries, given, fitted, facts.earlier.train) if facts.earlier else {}
+    if not is_fixed:
+        entries.update(fit_budget(entries, given, fitted))
+    now = training_settings(entries)
+    entries.update({f"train.{name}": Entry(kept[name], EARLIER) for name in kept if kept[name] != now[name]})
     return Resolved(
         config=build_config({name: entry.value for name, entry in entries.items()}),
         origins={name: entry.origin for name, entry in entries.items()},
-        preset=describe_preset(reason, sources) if is_auto else "",
+        preset=reason,
+        fitted=fitted,
     )
 
 
-def describe_preset(reason: str, sources: Sequence[Fixed]) -> str:
-    """Return what preset auto went by; what is there already takes most of the choice, and so the reason, away."""
-    return f"preset auto, for {reason}" if not sources else f"preset auto, with {sources[0].origin}"
+def choose_presets(request: ConfigRequest, facts: RunFacts) -> tuple[list[Layer], str]:
+    """Return the presets of a run, the strongest last, and in words what they were chosen for."""
+    preset, reason = (
+        choose_preset(facts.pairs, facts.device) if request.preset == "auto" else (read_preset(request.preset), "")
+    )
+    if request.parent:
+        finetuning, why = choose_finetuning(facts.pairs)
+        return [preset, finetuning], f"fine-tuning {request.parent.origin.removeprefix('the model ')} on {why}"
+    if reason and facts.tokenizers:  # which take most of the choice, and so the reason, away
+        return [preset], f"preset auto, with {facts.tokenizers.origin}"
+    return [preset], f"preset auto, for {reason}" if reason else ""
+
+
+def fit_budget(entries: Mapping[str, Entry], given: Mapping[str, Entry], fitted: Sequence[str]) -> dict[str, Entry]:
+    """Return the settings that fit a number of steps that the user gave; other budgets show theirs in training."""
+    if "train.steps" not in given or entries.get("train.minutes", Entry(0, "")).value:
+        return {}
+    steps, now = given["train.steps"].value, training_settings(entries)
+    train = asdict(fit_to_steps(TrainConfig(**now), steps, fitted))
+    origin = f"fits {steps:,} steps"
+    return {f"train.{name}": Entry(train[name], origin) for name in FITTED if train[name] != now[name]}
 
 
 def check_fixed(source: Fixed, given: Mapping[str, Entry]) -> None:
@@ -134,27 +159,33 @@ def withdraw(
         chosen.pop("train.both_ways", None)
     if "model.word_dropout" in given:
         chosen.pop("train.word_dropout_after", None)  # it is meant for the whole run
+    withdraw_budgets(chosen, given)
 
 
-def keep_fitted(entries: Mapping[str, Entry], given: Mapping[str, Entry], earlier: Config) -> dict[str, Entry]:
-    """Return what an earlier session of the run fitted to the memory, the device and the corpus, unless the user asks
-    for another."""
-    fitted: dict[str, Any] = {}
-    wanted, before = entries.get("train.batch_tokens"), earlier.train
-    if wanted and wanted.value == "auto" and before.batch_tokens != "auto":
-        fitted = {"train.batch_tokens": before.batch_tokens, "train.micro_tokens": before.micro_tokens}
+def find_kept(
+    entries: Mapping[str, Entry], given: Mapping[str, Entry], names: Sequence[str], earlier: TrainConfig
+) -> dict[str, Any]:
+    """Return what an earlier session fitted to the run's length, corpus, memory and device, unless it is given."""
+    kept: dict[str, Any] = {}
+    now = training_settings(entries)
+    if now["batch_tokens"] == "auto" and earlier.batch_tokens != "auto":
+        kept = {name: getattr(earlier, name) for name in ("batch_tokens", "micro_tokens")}
     elif "train.micro_tokens" not in given:
-        fitted = {"train.micro_tokens": before.micro_tokens}
-    if before.bleu_tokenize != "auto" and entries.get("train.bleu_tokenize", Entry("auto", "")).value == "auto":
-        fitted["train.bleu_tokenize"] = before.bleu_tokenize
-    default = Config().settings()
-    now = {name: entries[name].value if name in entries else default[name] for name in fitted}
-    return {name: Entry(value, EARLIER) for name, value in fitted.items() if value != now[name]}
+        kept = {"micro_tokens": earlier.micro_tokens}
+    if now["bleu_tokenize"] == "auto":
+        kept["bleu_tokenize"] = earlier.bleu_tokenize
+    fitted = asdict(fit_to_steps(TrainConfig(**now), earlier.steps, names))
+    for name in set(FITTED).intersection(names):
+        value = getattr(earlier, name)
+        if value in (fitted[name], now[name]):  # an early version fitted nothing to the number of steps
+            kept[name] = value
+    return kept
 
 
-def with_steps(train: TrainConfig, steps: int) -> TrainConfig:
-    """Return the settings for a run of so many steps, planned from its time; the warm-up takes a tenth at most."""
-    return replace(train, steps=steps, warmup=min(train.warmup, int(WARMUP_SHARE * steps)))
+def training_settings(entries: Mapping[str, Entry]) -> dict[str, Any]:
+    """Return the settings of [train], with the default of each that has no entry."""
+    default = asdict(TrainConfig())
+    return {name: entries.get(f"train.{name}", Entry(value, "")).value for name, value in default.items()}
 
 
 def with_batch(train: TrainConfig, tokens: int, workers: int) -> TrainConfig:

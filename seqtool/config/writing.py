@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from seqtool.config.configuration import Config
+from seqtool.durations import count
 
 
 def config_to_toml(config: Config, remarks: Mapping[str, str] | None = None) -> str:
@@ -44,5 +45,9 @@ def describe_config(config: Config) -> str:
         f"{train.optimizer} with learning rate {train.lr:g}"
         + (f", the first {100 * train.both_ways:g} % of the steps both ways" if train.both_ways else "")
         + (f", word dropout {model.word_dropout:g}" if model.word_dropout else "")
-        + (f" after {train.word_dropout_after} epochs" if model.word_dropout and train.word_dropout_after else "")
+        + (
+            f" after {count(train.word_dropout_after, 'epoch')}"
+            if model.word_dropout and train.word_dropout_after
+            else ""
+        )
     )

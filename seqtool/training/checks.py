@@ -26,8 +26,10 @@ def check_request(request: TrainRequest) -> None:
     if not request.starts_over:
         check_same_corpus(run, request)
     require_files((*request.corpora, *request.held_apart))
-    if request.valid:
-        read_valid(request.valid)
+    if twice := [str(corpus) for corpus in request.also_valid if corpus == request.valid]:
+        raise OptionError(f"{twice[0]}: `valid` names it twice; give each validation set once")
+    for corpus in (*([request.valid] if request.valid else []), *request.also_valid):
+        read_valid(corpus)
     if request.fresh:
         for corpus in (*request.corpora, *request.held_apart):
             count_pairs(corpus)

@@ -1,6 +1,8 @@
 """What a run trains and validates on, in its run directory: found there unchanged, or made."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from seqtool.config import Config
 from seqtool.corpus.batches.bpe_dropout import BpeDropout
@@ -8,6 +10,7 @@ from seqtool.corpus.preparing.prepared import PreparedCorpus, PrepareRequest
 from seqtool.corpus.preparing.run_corpus import prepare_run
 from seqtool.corpus.reading.blocks import read_texts
 from seqtool.corpus.reading.corpus import Corpus
+from seqtool.corpus.reading.opening import MAGIC
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
@@ -26,6 +29,7 @@ class TrainingData:
     tokenizers: TokenizerPair
     corpus: PreparedCorpus
     valid: list[tuple[str, str]]
+    also_valid: dict[str, list[tuple[str, str]]]  # by name
     bpe_dropout: BpeDropout | None
 
     def describe(self) -> DataFacts:
@@ -38,7 +42,7 @@ def prepare_data(request: TrainRequest, run: RunDir, settings: RunSettings, disp
     with ProgressLine() as line:
         prepared, notes = prepare_run(
             run,
-            PrepareRequest.of(settings.config, request.corpora, request.valid, request.against),
+            PrepareRequest.of(settings.config, request.corpora, request.valid, (*request.also_valid, *request.against)),
             settings.config.tokenizer,
             tokenizers=settings.tokenizers,
             pairs=settings.pairs,
@@ -59,7 +63,19 @@ def open_data(request: TrainRequest, run: RunDir, config: Config) -> TrainingDat
             f"{run.path}: the corpus is too small to hold pairs out of it; give more, or a validation set as `valid`"
         )
     dropout = BpeDropout.of(tokenizers, config.tokenizer.bpe_dropout, config.train.seed, config.data.max_tokens)
-    return TrainingData(tokenizers, corpus, valid, dropout)
+    also_valid = dict(zip(name_sets(request.also_valid), map(read_valid, request.also_valid), strict=True))
+    return TrainingData(tokenizers, corpus, valid, also_valid, dropout)
+
+
+def name_of(path: Path) -> str:
+    """Return the name of a file without what says its form: test.2016 for test.2016.en.gz."""
+    return Path(path.stem).stem if path.suffix in MAGIC.values() else path.stem
+
+
+def name_sets(corpora: Sequence[Corpus]) -> list[str]:
+    """Return a name for each set: its source file's without the last part, or the whole path if two are alike."""
+    short = [name_of(corpus.source) for corpus in corpora]
+    return [name if short.count(name) == 1 else str(corpus) for name, corpus in zip(short, corpora, strict=True)]
 
 
 def read_valid(corpus: Corpus) -> list[tuple[str, str]]:

@@ -86,6 +86,8 @@ class TrainingDisplay:
             grid.add_column(no_wrap=True)
         for left, right in zip(self._train_cells(), self._valid_cells(), strict=True):
             grid.add_row(*left, *right)
+        for name, other in self._valid.get("others", {}).items():
+            grid.add_row("", "", f"BLEU {name}", f"{other['bleu']:.2f}")
         step = self._train.get("step", 0)
         bar = Table.grid(padding=(0, 1), expand=True)
         bar.add_column(ratio=1)
@@ -151,4 +153,7 @@ def valid_line(entry: dict[str, Any]) -> str:
     return (
         f"step {entry['step']:,}  valid loss {entry['loss']:.4f}  perplexity {entry['perplexity']:.2f}  "
         f"BLEU {entry['bleu']:.2f}  chrF {entry['chrf']:.2f}{best}"
+    ) + "".join(
+        f"\n  {name}: valid loss {other['loss']:.4f}  BLEU {other['bleu']:.2f}  chrF {other['chrf']:.2f}"
+        for name, other in entry.get("others", {}).items()
     )

@@ -3,14 +3,14 @@
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torch import Tensor
 
 from seqtool.errors import SeqtoolError
 from seqtool.files import write_whole
-from seqtool.manifest import ModelFacts, ScoreEntry, TrainingFacts
+from seqtool.manifest import ModelFacts, TrainingFacts
 from seqtool.model.loading import save_weights
 from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import Checkpoint, read_checkpoint
@@ -18,7 +18,7 @@ from seqtool.training.data import TrainingData
 from seqtool.training.display import TrainingDisplay
 from seqtool.training.optimizer import weights_by_name
 from seqtool.training.trainer import Trainer
-from seqtool.training.validation import Validation, Validator
+from seqtool.training.validation import Validation, Validator, scores_of
 from seqtool.translation.average import mean_tensor
 from seqtool.translation.engines.interface import USUAL_LENGTH_PENALTY
 from seqtool.translation.export.languages import known_codes
@@ -45,6 +45,7 @@ class Choice:
     validation: Validation
     scores: Mapping[str, float]  # of all candidates
     length_penalty: float | None = None  # where training was to choose it
+    others: Mapping[str, Validation] = field(default_factory=dict)  # on the sets that are only reported
 
 
 def gather_candidates(trainer: Trainer) -> list[Candidate]:
@@ -98,8 +99,17 @@ def choose_model(trainer: Trainer, validator: Validator) -> Choice:
     choice = Choice(chosen, validation, {c.name: v.value(metric) for c, v in results})
     if trainer.config.decode.length_penalty == "auto" and beam > 1 and metric != "loss":
         trainer.display.say("choosing the length penalty")
-        return choose_length_penalty(choice, validator, beam, metric)
-    return choice
+        choice = choose_length_penalty(choice, validator, beam, metric)
+    return with_others(choice, validator, beam)
+
+
+def with_others(choice: Choice, validator: Validator, beam: int) -> Choice:
+    """Add what the chosen weights reach on the sets that are only reported."""
+    if not validator.others:
+        return choice
+    options = {} if choice.length_penalty is None else {"length_penalty": choice.length_penalty}
+    validator.use(choice.candidate.weights)
+    return replace(choice, others=validator.run_others(beam, **options))
 
 
 def choose_length_penalty(choice: Choice, validator: Validator, beam: int, metric: str) -> Choice:
@@ -150,8 +160,9 @@ def publish(
         finished=finished,
     )
     manifest = run.make_manifest(model, data.describe())
-    scores = scores_of(choice.validation)
-    run.write_manifest(replace(manifest, scores=scores, training=training, complete=False))
+    sets = {"valid": choice.validation, **{f"valid {name}": other for name, other in choice.others.items()}}
+    scores = tuple(score for name, validation in sets.items() for score in scores_of(validation, name))
+    run.write_manifest(replace(manifest, scores=scores, training=training, parent=trainer.parent, complete=False))
 
 
 def mark_complete(run: RunDir) -> None:
@@ -180,20 +191,6 @@ def is_whole(run: RunDir, data: TrainingData, display: TrainingDisplay) -> bool:
     if damage:
         display.say(f"warning: {damage}; {export_fast_form(run)}")
     return True
-
-
-def scores_of(validation: Validation) -> tuple[ScoreEntry, ...]:
-    """Return a validation's scores as the manifest records them."""
-    return tuple(
-        ScoreEntry(
-            set="valid",
-            metric=score.name,
-            score=score.score,
-            signature=score.signature,
-            decoding=validation.decoding,
-        )
-        for score in (validation.bleu, validation.chrf)
-    )
 
 
 def write_valid_lines(run: RunDir, validator: Validator, validation: Validation) -> None:

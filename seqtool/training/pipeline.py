@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import torch
 
-from seqtool.config import Config, config_to_toml, describe_config, resolve_config
+from seqtool.config import Config, Resolved, config_to_toml, describe_config, resolve_config
 from seqtool.config.resolve import with_batch
 from seqtool.corpus.sentences import has_single_sentences
 from seqtool.corpus.tokenizer.interface import TokenizerPair
-from seqtool.durations import format_seconds
+from seqtool.durations import count, format_seconds
 from seqtool.errors import SeqtoolError
 from seqtool.files import locked, make_folder
 from seqtool.model.interface import TranslationModel
@@ -33,6 +33,7 @@ from seqtool.training.finishing import (
 )
 from seqtool.training.fitting import fit_batch_tokens
 from seqtool.training.interruption import Interruption
+from seqtool.training.parent import finetuning_notes, read_parent
 from seqtool.training.request import TrainRequest
 from seqtool.training.resolution import (
     check_unchanged,
@@ -67,10 +68,10 @@ def train(request: TrainRequest) -> signal.Signals | None:
 
 
 def _train(request: TrainRequest, run: RunDir, workers: Workers, display: TrainingDisplay) -> signal.Signals | None:
-    config = workers.share(prepare(request, run, workers, display) if workers.is_first else None)
+    resolved = workers.share(prepare(request, run, workers, display) if workers.is_first else None)
     with Interruption() as interruption:
-        data = open_data(request, run, config)
-        trainer, validator = build_trainer(request, run, config, data, workers, display)
+        data = open_data(request, run, resolved.config)
+        trainer, validator = build_trainer(request, run, resolved, data, workers, display)
         reason = trainer.train(interruption)
         if workers.is_first:
             if reason is None:
@@ -83,26 +84,39 @@ def _train(request: TrainRequest, run: RunDir, workers: Workers, display: Traini
         return None if reason is not None else interruption.asked_by or signal.SIGTERM
 
 
-def prepare(request: TrainRequest, run: RunDir, workers: Workers, display: TrainingDisplay) -> Config:
+def prepare(request: TrainRequest, run: RunDir, workers: Workers, display: TrainingDisplay) -> Resolved:
     """Resolve the configuration, prepare the corpus with it and write it down; all that follows uses it."""
     if request.starts_over:
         run.remove()
     settings = resolve_training(request, run, workers.device.type)
     check_unchanged(run, settings.resolved)
-    if settings.resolved.preset:
-        display.say(f"{settings.resolved.preset}: {describe_config(settings.config)}")
+    for note in preset_notes(request, settings.resolved):
+        display.say(note)
     corpus = prepare_data(request, run, settings, display)
     config, note = with_tokenizer_of_bleu(settings.config, corpus)
     if note:
         display.say(note)
     run.write_config(config_to_toml(config))
-    return config
+    return replace(settings.resolved, config=config)
+
+
+def preset_notes(request: TrainRequest, resolved: Resolved) -> list[str]:
+    """Return what a user should know of the settings that nobody gave."""
+    if request.start_from:
+        return finetuning_notes(request.start_from, resolved)
+    return [f"{resolved.preset}: {describe_config(resolved.config)}"] if resolved.preset else []
 
 
 def build_trainer(
-    request: TrainRequest, run: RunDir, config: Config, data: TrainingData, workers: Workers, display: TrainingDisplay
+    request: TrainRequest,
+    run: RunDir,
+    resolved: Resolved,
+    data: TrainingData,
+    workers: Workers,
+    display: TrainingDisplay,
 ) -> tuple[Trainer, Validator | None]:
     """Make the model and its trainer, at the newest checkpoint or at the start."""
+    config = resolved.config
     machine = resolve_machine(config, workers.device.type)
     torch.set_num_threads(machine.threads)
     torch.set_float32_matmul_precision("high" if workers.device.type == "cuda" else "highest")
@@ -117,9 +131,14 @@ def build_trainer(
     validator = None
     if workers.is_first:
         single = has_single_sentences(data.corpus.text)
-        validator = Validator(data.valid, data.tokenizers, config, workers.device, machine.decode_threads, single)
+        validator = Validator(
+            data.valid, data.tokenizers, config, workers.device, machine.decode_threads, single, data.also_valid
+        )
     trainer = Trainer(config, run, model, data.corpus, validator, workers, display, machine, data.bpe_dropout)
+    trainer.state.fitted = list(resolved.fitted)
     checkpoint = trainer.resume()
+    if request.start_from and checkpoint is None:
+        trainer.parent = read_parent(request.start_from)
     if checkpoint is not None:
         if checkpoint.state.get("data") != data.corpus.fingerprint:
             raise SeqtoolError(
@@ -179,7 +198,9 @@ def say_summary(trainer: Trainer, choice: Choice, display: TrainingDisplay) -> N
     """Tell time, scores with signatures, where the model is and how to use it."""
     state, run = trainer.state, trainer.run
     display.say("")
-    display.say(f"trained {state.step:,} steps ({state.epoch} epochs) in {format_seconds(state.seconds)}")
+    display.say(
+        f"trained {count(state.step, 'step')} ({count(state.epoch, 'epoch')}) in {format_seconds(state.seconds)}"
+    )
     display.say(f"model: {choice.candidate.name}")
     if choice.length_penalty is not None:
         display.say(f"length penalty {choice.length_penalty:g}, chosen by validation")

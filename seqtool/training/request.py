@@ -13,7 +13,8 @@ class TrainRequest:
     """A request to train: on which corpora, in which folder, with which settings, from which model."""
 
     corpora: tuple[Corpus, ...]
-    valid: Corpus | None = None
+    valid: Corpus | None = None  # the set that chooses the model
+    also_valid: tuple[Corpus, ...] = ()  # further validation sets, whose scores are reported
     against: tuple[Corpus, ...] = ()  # test sets: what is in them is not trained on
     out: Path
     settings: ConfigRequest = ConfigRequest()
@@ -24,7 +25,7 @@ class TrainRequest:
     @property
     def held_apart(self) -> tuple[Corpus, ...]:
         """The validation and test sets that training pairs must not overlap with."""
-        return (*([self.valid] if self.valid else []), *self.against)
+        return (*([self.valid] if self.valid else []), *self.also_valid, *self.against)
 
     @property
     def starts_over(self) -> bool:

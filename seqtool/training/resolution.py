@@ -1,6 +1,6 @@
 """Resolves the configuration of a run from what is in its folder, and what 'auto' stands for on this machine."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from seqtool.config import (
     resolve_config,
 )
 from seqtool.corpus.preparing.prepared import PreparedCorpus
-from seqtool.corpus.preparing.run_corpus import count_known_pairs, given_tokenizers, load_tokenizers
+from seqtool.corpus.preparing.run_corpus import count_each, given_tokenizers, load_tokenizers
 from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.scripts import name_writing
 from seqtool.corpus.tokenizer.interface import TokenizerPair
@@ -69,10 +69,19 @@ def resolve_training(request: TrainRequest, run: RunDir, device: str) -> RunSett
     elif not is_new and (tokenizers := given_tokenizers(run)):
         owner = f"{run.path}: was prepared with a given tokenizer, which"
         fixed = describe_tokenizers(tokenizers, owner, "start over with `fresh=True`")
-    pairs = count_for(request.settings, run, request.corpora)
+    counts = count_for(request.settings, run, request.corpora)
+    pairs = None if counts is None else round_pairs(request, counts)
     earlier = None if is_new else earlier_config(run)
     facts = RunFacts(pairs=pairs, device=device, tokenizers=fixed, earlier=earlier)
-    return RunSettings(resolved=resolve_config(request.settings, facts), tokenizers=tokenizers, pairs=pairs)
+    total = None if counts is None else sum(counts)
+    return RunSettings(resolved=resolve_config(request.settings, facts), tokenizers=tokenizers, pairs=total)
+
+
+def round_pairs(request: TrainRequest, counts: Sequence[int]) -> int:
+    """Return the pairs that settings go by: those in the corpora, and in fine-tuning those of an epoch."""
+    if not request.start_from:
+        return sum(counts)
+    return round(sum(pairs * corpus.weight for pairs, corpus in zip(counts, request.corpora, strict=True)))
 
 
 def resolve_preparation(
@@ -81,14 +90,15 @@ def resolve_preparation(
     """Return what `prepare` will use: the same as training with these settings."""
     tokenizers = load_tokenizers(tokenizer) if tokenizer else None
     fixed = describe_tokenizers(tokenizers, f"{tokenizer}", "leave out `tokenizer`") if tokenizers else None
-    pairs = count_for(settings, run, corpora)
+    counts = count_for(settings, run, corpora)
+    pairs = None if counts is None else sum(counts)
     resolved = resolve_config(settings, RunFacts(pairs=pairs, tokenizers=fixed))
     return RunSettings(resolved=resolved, tokenizers=tokenizers, pairs=pairs)
 
 
-def count_for(settings: ConfigRequest, run: RunDir, corpora: Iterable[Corpus]) -> int | None:
-    """Return the number of pairs in the corpora if the preset depends on it."""
-    return count_known_pairs(run, tuple(corpora)) if settings.preset == "auto" else None
+def count_for(settings: ConfigRequest, run: RunDir, corpora: Iterable[Corpus]) -> list[int] | None:
+    """Return the number of pairs in each of the corpora if the preset, or fine-tuning, depends on it."""
+    return count_each(run, tuple(corpora)) if settings.preset == "auto" or settings.parent else None
 
 
 def describe_tokenizers(tokenizers: TokenizerPair, owner: str, way_out: str) -> Fixed:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seqtool.config import TrainConfig
-from seqtool.config.resolve import with_steps
+from seqtool.config.budget import fit_to_steps
+from seqtool.durations import count
 from seqtool.training.schedule import trains_both_ways
 
 # A run with a time budget measures its speed for this share of the time, and at least so many steps, before it plans
@@ -42,6 +43,8 @@ class RunState:
     planned_minutes: float = 0.0  # the budget that they were planned for
     slow_steps: int = 0  # those at the start, while caches fill, which a plan leaves out
     slow_seconds: float = 0.0
+    epoch_steps: int = 0  # in the first epoch, where a number of epochs is the budget
+    fitted: list[str] = field(default_factory=lambda: ["warmup"])  # settings that follow the number of steps
     one_way: bool = False  # the share of the steps that translate back too is over, and a larger budget adds none
     best_score: float | None = None
     best_step: int = 0
@@ -60,12 +63,18 @@ class RunState:
         return cls(**{**kept, "window": Window(**values["window"])})
 
     def resolve_steps(self, config: TrainConfig) -> TrainConfig:
-        """Return the settings that a run uses from here on: with a time budget, for the steps that fit it."""
-        if not config.minutes:
-            return config
-        if not self.is_planned(config):
+        """Return the settings that a run uses from here on: with a budget of time or epochs, for the steps that fit."""
+        if config.minutes and not self.is_planned(config):
             return replace(config, steps=NOT_PLANNED)
-        return with_steps(config, max(1, self.planned_steps))
+        if self.follows_epochs(config):
+            return fit_to_steps(config, config.epochs * self.epoch_steps, self.fitted)
+        return fit_to_steps(config, max(1, self.planned_steps), self.fitted) if config.minutes else config
+
+    def follows_epochs(self, config: TrainConfig) -> bool:
+        """Tell whether the schedule ends with the last epoch: where the epochs are the only budget, or the shorter."""
+        if not (config.epochs and self.epoch_steps and "steps" in self.fitted):
+            return False
+        return not config.minutes or 0 < config.epochs * self.epoch_steps <= self.planned_steps
 
     def is_planned(self, config: TrainConfig) -> bool:
         """Tell whether the number of steps is planned for the present time budget."""
@@ -98,12 +107,12 @@ class RunState:
 
     def reason_to_stop(self, config: TrainConfig) -> str | None:
         """Tell which budget is used up, if one is."""
-        if self.step >= config.steps:
+        if self.step >= config.steps and not self.follows_epochs(config):
             if config.minutes:
                 return f"the {self.planned_steps:,} steps that fit in {config.minutes:g} minutes are done"
-            return f"{config.steps:,} steps are done"
+            return f"{count(config.steps, 'step')} {'is' if config.steps == 1 else 'are'} done"
         if config.epochs and self.epoch >= config.epochs:
-            return f"{config.epochs:,} epochs are done"
+            return f"{count(config.epochs, 'epoch')} {'is' if config.epochs == 1 else 'are'} done"
         if config.patience and self.validations_since_best >= config.patience:
             return f"{config.patience} validations brought no better {config.metric}"
         return None

@@ -1,6 +1,7 @@
 """The training loop: policy only. What a step does, how a checkpoint is written and what is shown live elsewhere."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from seqtool.corpus.batches.batches import Batch, BatchPlan, iterate_batches
 from seqtool.corpus.batches.bpe_dropout import BpeDropout
 from seqtool.corpus.preparing.prepared import PreparedCorpus
 from seqtool.errors import SeqtoolError
+from seqtool.manifest import ParentFacts, from_plain, to_plain
 from seqtool.metrics_log import MetricsLog
 from seqtool.model.interface import TranslationModel
 from seqtool.model.loading import put_weights
@@ -27,7 +29,7 @@ from seqtool.training.schedule import learning_rate, word_dropout
 from seqtool.training.state import CALIBRATION_STEPS, NOT_PLANNED, RunState, Window
 from seqtool.training.step import train_step
 from seqtool.training.tensorboard import TensorboardLog
-from seqtool.training.validation import Validation, Validator
+from seqtool.training.validation import Validation, Validator, scores_of
 
 AGREE_EVERY = 10  # steps between the points where several workers agree to stop, or on how many steps fit the time
 
@@ -57,6 +59,7 @@ class Trainer:
         self.log = MetricsLog(run.metrics)
         self._tensorboard: TensorboardLog | None = None
         self._results: list[tuple[int, Tensor]] = []  # of the steps since the last report: target tokens, and figures
+        self.parent: ParentFacts | None = None  # the model that this run started from
         self._saved_step = -1
         self._clock = time.monotonic()
         self._pace = [0.0, 0]  # seconds and tokens of the steps since the last report, in this session alone
@@ -76,17 +79,19 @@ class Trainer:
             put_weights(self.model, checkpoint.tensors("model"), checkpoint.path)
         self.updater.restore(checkpoint.tensors("optimizer"), checkpoint.tensors("ema"))
         self.state = RunState.from_json(checkpoint.state["run"])
+        parent = checkpoint.state.get("parent")
+        self.parent = None if parent is None else from_plain(ParentFacts, parent)
         self._saved_step = self.state.step
         return checkpoint
 
     def train(self, interruption: Interruption) -> str | None:
         """Train until a budget is used up; return which, or None when interrupted. All is saved either way."""
-        state = self.state
-        self._resolve_steps()
-        train = self.config.train
+        state, train = self.state, self.config.train
         batch_tokens = train.batch_tokens
         assert isinstance(batch_tokens, int), "'auto' is resolved before training starts"
         plan = BatchPlan(self.corpus.src_lengths, self.corpus.tgt_lengths, batch_tokens, train.seed, self.corpus.ranges)
+        state.epoch_steps = len(plan.epoch(0)) if train.epochs else 0
+        self._resolve_steps()
         start = (state.epoch, state.index)
         vocabularies = self.model.vocabularies
         special = (vocabularies.source.special, vocabularies.target.special)
@@ -94,6 +99,8 @@ class Trainer:
         batches = iterate_batches(self.corpus, plan, special, start, rank, size, dropout=self.dropout)
         if self.workers.is_first:
             self._open_logs()
+            if self.parent and state.step == 0:
+                self._validate_parent(self.parent)
         self._clock = time.monotonic()
         self.model.train()
         self._plan_steps()  # where a run goes on with other minutes
@@ -112,7 +119,7 @@ class Trainer:
                 self._tensorboard.close()
 
     def _open_logs(self) -> None:
-        history = self.log.keep_up_to(self.state.step)
+        history = self.log.keep_up_to(self.state.step or -1)
         if self.log.n_damaged:
             self.display.say(f"warning: {self.log.path}: {self.log.n_damaged:,} damaged lines are left out")
         if self.config.train.tensorboard:
@@ -248,7 +255,8 @@ class Trainer:
         state = self.state
         weights = self.weights_to_use()
         if self.workers.is_first and self.validator is not None:
-            result = self.validator.run(weights, self.config.train.valid_beam)
+            beam = self.config.train.valid_beam
+            result, others = self.validator.run(weights, beam), self.validator.run_others(beam)
             value = result.value(self.config.train.metric)
             best = state.best_score is None or value > state.best_score
             if best:
@@ -257,10 +265,19 @@ class Trainer:
             else:
                 state.validations_since_best += 1
             self._tick()
-            self._show(validation_entry(state, result, best))
+            self._show(validation_entry(state, result, others, best))
         agreed = self.workers.share((state.best_score, state.best_step, state.validations_since_best))
         state.best_score, state.best_step, state.validations_since_best = agreed
         self.model.train()
+
+    def _validate_parent(self, parent: ParentFacts) -> None:
+        """Validate the model that the run starts from, and record its scores."""
+        assert self.validator is not None
+        beam = self.config.train.valid_beam
+        result, others = self.validator.run(self.weights_to_use(), beam), self.validator.run_others(beam)
+        scores = [scores_of(result, "valid"), *(scores_of(other, f"valid {name}") for name, other in others.items())]
+        self.parent = replace(parent, before=tuple(score for both in scores for score in both))
+        self._show(validation_entry(self.state, result, others, best=False))
 
     def _keep_best(self, weights: dict[str, Tensor]) -> None:
         host = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
@@ -278,12 +295,19 @@ class Trainer:
         }
         if self.workers.is_first:
             state = {"run": self.state.to_json(), "data": self.corpus.fingerprint}
+            if self.parent:
+                state["parent"] = to_plain(self.parent)
             self.checkpoints.save(self.state.step, groups, state)
         self._saved_step = self.state.step
 
 
-def validation_entry(state: RunState, result: Validation, best: bool) -> dict[str, Any]:
+def validation_entry(
+    state: RunState, result: Validation, others: Mapping[str, Validation], best: bool
+) -> dict[str, Any]:
     """Return a validation as an entry of metrics.jsonl."""
+    reported = {
+        name: {"loss": other.loss, "bleu": other.bleu.score, "chrf": other.chrf.score} for name, other in others.items()
+    }
     return {
         "kind": "valid",
         "step": state.step,
@@ -296,4 +320,5 @@ def validation_entry(state: RunState, result: Validation, best: bool) -> dict[st
         "chrf_signature": result.chrf.signature,
         "decoding": result.decoding,
         "best": best,
+        **({"others": reported} if reported else {}),
     }

@@ -13,11 +13,15 @@ from seqtool.config import Config
 from seqtool.corpus.text import clean_text
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.evaluation.scores.metrics import MetricScore, score_bleu_chrf
+from seqtool.manifest import ScoreEntry
 from seqtool.model.kinds import build_model
 from seqtool.model.loading import weights_of
 from seqtool.training.loss import smoothed_cross_entropy
 from seqtool.translation.engines.torch_engine import TorchEngine
 from seqtool.translation.translator import Translator
+
+Pairs = Sequence[tuple[str, str]]
+IdPair = tuple[list[int], list[int]]
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,10 @@ class Validation:
 
 
 class Validator:
-    """Holds the validation pairs and a second model, so that any weights can be tried while training goes on."""
+    """Holds the validation pairs and a second model, so that any weights can be tried while training goes on.
+
+    The first set chooses the model; the others, by name, are only reported.
+    """
 
     def __init__(
         self,
@@ -50,44 +57,62 @@ class Validator:
         device: torch.device,
         threads: int,
         single_sentences: bool = False,
+        others: Mapping[str, Sequence[tuple[str, str]]] | None = None,
     ) -> None:
         self.pairs = list(pairs)
+        self.others = {name: list(of_other) for name, of_other in (others or {}).items()}
         self.config = config
         self.device = device
         tokenize = config.train.bleu_tokenize
         self._tokenize = None if tokenize == "auto" else tokenize
         self.model = build_model(config.model, tokenizers.vocabularies)
-        self._special = tokenizers.special
+        self._tokenizers, self._special = tokenizers, tokenizers.special
         self.model.to(device).eval()
         self._weights = weights_of(self.model)
         engine = TorchEngine([self.model], device, batch_tokens=config.decode.batch_tokens, threads=threads)
         self._translator = Translator.with_config(config, tokenizers, engine, single_sentences=single_sentences)
-        src = tokenizers.source.encode_batch([clean_text(pair[0]) for pair in pairs])
-        tgt = tokenizers.target.encode_batch([clean_text(pair[1]) for pair in pairs])
+        self._ids = self._encode(self.pairs)
+        self._other_ids = {name: self._encode(of_other) for name, of_other in self.others.items()}
+
+    def run(self, weights: Mapping[str, Tensor], beam: int, **options: Any) -> Validation:
+        """Try these weights; the options are further ones of the search."""
+        self.use(weights)
+        return self._try(self.pairs, self._ids, beam, options)
+
+    def use(self, weights: Mapping[str, Tensor]) -> None:
+        """Take these weights into the model that validates."""
+        with torch.no_grad():
+            for name, tensor in self._weights.items():
+                tensor.copy_(weights[name])
+
+    def run_others(self, beam: int, **options: Any) -> dict[str, Validation]:
+        """Try the weights in use on the sets that are only reported."""
+        return {name: self._try(self.others[name], self._other_ids[name], beam, options) for name in self.others}
+
+    def _try(self, pairs: Pairs, ids: Sequence[IdPair], beam: int, options: Mapping[str, Any]) -> Validation:
+        translations = self._translator.translate([src for src, _ in pairs], beam=beam, **options)
+        hypotheses = [translation.text for translation in translations]
+        bleu, chrf = score_bleu_chrf(hypotheses, [[tgt for _, tgt in pairs]], self._tokenize)
+        return Validation(self._mean_loss(ids), bleu, chrf, hypotheses, self._translator.describe(beam=beam, **options))
+
+    def _encode(self, pairs: Pairs) -> list[IdPair]:
+        """Return the token ids of pairs, sorted by length."""
+        src = self._tokenizers.source.encode_batch([clean_text(pair[0]) for pair in pairs])
+        tgt = self._tokenizers.target.encode_batch([clean_text(pair[1]) for pair in pairs])
         limit = self._translator.max_tokens
-        self._ids = sorted(
+        return sorted(
             ((s[:limit], t[:limit]) for s, t in zip(src, tgt, strict=True)),
             key=lambda pair: (len(pair[1]), len(pair[0])),
         )
 
-    def run(self, weights: Mapping[str, Tensor], beam: int, **options: Any) -> Validation:
-        """Try these weights; the options are further ones of the search."""
-        with torch.no_grad():
-            for name, tensor in self._weights.items():
-                tensor.copy_(weights[name])
-        translations = self._translator.translate([src for src, _ in self.pairs], beam=beam, **options)
-        hypotheses = [translation.text for translation in translations]
-        bleu, chrf = score_bleu_chrf(hypotheses, [[tgt for _, tgt in self.pairs]], self._tokenize)
-        return Validation(self._mean_loss(), bleu, chrf, hypotheses, self._translator.describe(beam=beam, **options))
-
-    def _mean_loss(self) -> float:
+    def _mean_loss(self, ids: Sequence[IdPair]) -> float:
         """Return the mean negative log-likelihood of a target token, ends included."""
         of_src, of_tgt = self._special
         total, n_tokens = 0.0, 0
         rows = max(1, self.config.train.micro_tokens // (self.config.data.max_tokens + 1))
         with torch.inference_mode():
-            for start in range(0, len(self._ids), max(rows, 16)):
-                chunk = self._ids[start : start + max(rows, 16)]
+            for start in range(0, len(ids), max(rows, 16)):
+                chunk = ids[start : start + max(rows, 16)]
                 src = self._pad([[*s, of_src.eos] for s, _ in chunk], of_src.pad)
                 tgt_in = self._pad([[of_tgt.bos, *t] for _, t in chunk], of_tgt.pad)
                 tgt_out = self._pad([[*t, of_tgt.eos] for _, t in chunk], of_tgt.pad)
@@ -105,3 +130,17 @@ class Validator:
         for row, ids in zip(padded, rows, strict=True):
             row[: len(ids)] = ids
         return torch.from_numpy(padded).to(self.device)
+
+
+def scores_of(validation: Validation, name: str) -> tuple[ScoreEntry, ...]:
+    """Return a validation's scores on the set of this name as the manifest records them."""
+    return tuple(
+        ScoreEntry(
+            set=name,
+            metric=score.name,
+            score=score.score,
+            signature=score.signature,
+            decoding=validation.decoding,
+        )
+        for score in (validation.bleu, validation.chrf)
+    )

@@ -116,12 +116,17 @@ def find_run_change(
 
 
 def count_known_pairs(run: RunDir, corpora: Sequence[Corpus]) -> int:
-    """Return the pairs in all corpora; read from the manifest where it knows these files unchanged, else counted."""
+    """Return the pairs in all corpora."""
+    return sum(count_each(run, corpora))
+
+
+def count_each(run: RunDir, corpora: Sequence[Corpus]) -> list[int]:
+    """Return the pairs in each corpus; read from the manifest where it knows these files unchanged, else counted."""
     require_files(corpora)
     manifest = read_manifest(run.prepared)
     if manifest is not None and find_other_corpus(manifest, corpora) is None:
-        return sum(part["pairs"] for part in manifest["corpora"])
-    return sum(count_pairs(corpus) for corpus in corpora)
+        return [part["pairs"] for part in manifest["corpora"]]
+    return [count_pairs(corpus) for corpus in corpora]
 
 
 def given_tokenizers(run: RunDir) -> TokenizerPair | None:

@@ -72,17 +72,37 @@ def parse_corpus_option(text: str) -> Corpus:
 
 
 def parse_against(values: Sequence[str]) -> list[Corpus]:
-    """Turn the values of `against` into corpora: one with a comma or of a file that holds pairs stands alone, the
-    others go two by two."""
-    alone = [value for value in values if _stands_alone(value)]
-    others = [Path(value) for value in values if value not in alone]
-    if len(others) > 1 and len(others) % 2:
+    """Turn the values of `against` into corpora, those that stand alone first."""
+    return [_parse_set(group) for group in sorted(_group_sets(values, "against"), key=len)]
+
+
+def parse_sets(values: Sequence[str], parameter: str) -> list[Corpus]:
+    """Turn the values of a parameter that may be given several times into corpora, in the order in which they begin."""
+    return [_parse_set(group) for group in _group_sets(values, parameter)]
+
+
+def _group_sets(values: Sequence[str], parameter: str) -> list[list[str]]:
+    """Group values: one with a comma, or of a file that holds pairs, stands alone; the others go two by two."""
+    groups: list[list[str]] = []
+    waiting: list[list[str]] = []  # a source whose target is still to come
+    for value in values:
+        if waiting and not _stands_alone(value):
+            waiting.pop().append(value)
+            continue
+        groups.append([value])
+        if not _stands_alone(value):
+            waiting.append(groups[-1])
+    if waiting and len(values) > 1:
         raise OptionError(
-            "`against`: give one file with pairs, or two files for each set, source then target;"
-            f" these are {len(others)}: {', '.join(map(str, others))}"
+            f"`{parameter}`: give one file with pairs, or two files for each set, source then target;"
+            f" {waiting[0][0]} has no other side"
         )
-    pairs = [others[i : i + 2] for i in range(0, len(others), 2)]
-    return [parse_corpus_option(value) for value in alone] + [parse_corpus(pair) for pair in pairs]
+    return groups
+
+
+def _parse_set(group: Sequence[str]) -> Corpus:
+    alone = len(group) == 1 and _stands_alone(group[0])
+    return parse_corpus_option(group[0]) if alone else parse_corpus([Path(value) for value in group])
 
 
 def names_pairs(path: Path) -> bool:

@@ -94,6 +94,7 @@ class Card:
             "vocabulary": dict(zip(("source", "target"), self.vocabulary, strict=True)) if self.vocabulary else None,
             "data": to_plain(self.data),
             "training": to_plain(self.training),
+            "parent": to_plain(manifest.parent),
             "scores": to_plain(self.scores),
             "config": asdict(self.config) if self.config else None,
             "files": [

@@ -1,15 +1,16 @@
 """A model card as rows of plain text, for the terminal and for the report."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seqtool.corpus.scripts import name_writing
 from seqtool.corpus.sentences import has_single_sentences
+from seqtool.durations import count
 from seqtool.evaluation.report.card import Card
 from seqtool.evaluation.report.charts import format_number
 from seqtool.evaluation.scores.metrics import METRIC_TITLES
 from seqtool.evaluation.scores.systems import describe_decoding
-from seqtool.manifest import DataFacts, ModelFacts, TrainingFacts
+from seqtool.manifest import DataFacts, ModelFacts, ParentFacts, ScoreEntry, TrainingFacts
 
 
 def fact_rows(card: Card) -> list[tuple[str, str]]:
@@ -21,6 +22,7 @@ def fact_rows(card: Card) -> list[tuple[str, str]]:
         ("vocabulary", describe_vocabulary(card)),
         ("weights", describe_weights(card.manifest.model)),
         ("training", describe_training(training)),
+        *parent_rows(card.manifest.parent),
         ("data", ", ".join(name_source(source) for source in data.sources or ())),
         ("training pairs", f"{data.pairs:,}" if data.pairs else ""),
         ("text", describe_text(data)),
@@ -30,6 +32,27 @@ def fact_rows(card: Card) -> list[tuple[str, str]]:
         ("software", ", ".join(f"{name} {version}" for name, version in software(card).items())),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def parent_rows(parent: ParentFacts | None) -> list[tuple[str, str]]:
+    """Return what is known of the model that was fine-tuned: which it was, its own scores, its scores on these sets."""
+    if parent is None:
+        return []
+    which = ", ".join(part for part in (parent.source, f"step {parent.step:,}" if parent.step else "") if part)
+    return [
+        ("fine-tuned from", f"{parent.path}" + (f" ({which})" if which else "")),
+        ("parent's sha256", parent.sha256 or ""),
+        ("parent's scores", list_scores(parent.scores)),
+        ("before fine-tuning", list_scores(parent.before)),
+    ]
+
+
+def list_scores(scores: Sequence[ScoreEntry]) -> str:
+    """Return scores with their signatures in one line."""
+    return ", ".join(
+        f"{score.set}: {METRIC_TITLES.get(str(score.metric), str(score.metric))}|{score.signature} = {score.score:.2f}"
+        for score in scores
+    )
 
 
 def score_rows(card: Card) -> list[list[str]]:
@@ -90,9 +113,9 @@ def describe_training(training: TrainingFacts) -> str:
     """How far and how long: '6,000 steps, 6 epochs, 30 min'."""
     parts = []
     if training.steps:
-        parts.append(f"{training.steps:,} steps")
+        parts.append(count(training.steps, "step"))
     if training.epochs:
-        parts.append(f"{training.epochs:,} epochs")
+        parts.append(count(training.epochs, "epoch"))
     if training.minutes:
         parts.append(format_minutes(training.minutes))
     if training.finished is False:
