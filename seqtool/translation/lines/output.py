@@ -139,7 +139,9 @@ class FileSink:
 
     def _read(self, lines: list[bytes]) -> None:
         self._n_read += 1
-        self._digest.update(b"\n".join(lines) + b"\n")
+        for line in lines:
+            self._digest.update(line)
+            self._digest.update(b"\n")
 
     def _read_state(self) -> dict[str, Any] | None:
         """Return how far an earlier translation came; None where there is none to continue."""

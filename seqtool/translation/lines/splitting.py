@@ -13,8 +13,8 @@ CountTokens = Callable[[list[str]], list[int]]  # the number of tokens of each o
 # full-width ones do not. A match begins at the first of several marks and gives none of them back, so that a line of
 # fifty thousand commas takes no longer than any other.
 _CLOSERS = "\"'”’»)\\]』」）"
-_CLAUSE_END = re.compile(rf"(?:(?<![,;:—–])[,;:—–]++[{_CLOSERS}]*+\s+|[、，；：]+\s*)")
-_SPACE = re.compile(r"\s+")
+CLAUSE_END = re.compile(rf"(?:(?<![,;:—–])[,;:—–]++[{_CLOSERS}]*+\s+|[、，；：]+\s*)")
+SPACE = re.compile(r"\s+")
 
 # Scripts that put no space between sentences: kana, Han, Thai, Lao, Myanmar, Khmer, full-width forms.
 _SPACELESS = re.compile(
@@ -98,7 +98,7 @@ def _split_long(text: str, count_tokens: CountTokens, limit: int, level: int = 0
     """Cut a text that is over the limit at the strongest ends that it has, and pack the pieces full."""
     if level == 2:
         return _split_anywhere(text, count_tokens, limit)
-    pieces = [piece for piece in cut_at(text, (_CLAUSE_END, _SPACE)[level]) if piece]
+    pieces = [piece for piece in cut_at(text, (CLAUSE_END, SPACE)[level]) if piece]
     parts: list[str] = []
     for piece, size in pack(pieces, count_tokens(pieces), limit, limit):
         # Joined pieces may come out as other tokens than the pieces did, so what was packed is counted again.

@@ -4,15 +4,19 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Protocol
 
+from seqtool.errors import SeqtoolError
 from seqtool.progress import Progress, ShowProgress, ignore
 from seqtool.translation.engines.interface import SearchOptions
+from seqtool.translation.lines.long_lines import LONG_BYTES, translate_long
 from seqtool.translation.lines.reading import decode_line, name_lines
 from seqtool.translation.results import Translation
 from seqtool.translation.translator import Translator
 
 Form = Callable[[Translation, int], str]
+MOST_DETAILED = 1 << 20  # bytes of a line that is translated with scores, tokens and alignment
 
 
 class Sink(Protocol):
@@ -80,24 +84,61 @@ class LineTranslator:
 
     def translate(self, block: list[bytes], first: int, progress: Callable[[float], None] | None = None) -> list[bytes]:
         """Return the output for each line of a block whose first line has the number `first`."""
+        if any(len(line) >= LONG_BYTES for line in block):
+            return self._translate_with_long(block, first, progress)
         texts, valid = zip(*map(decode_line, block), strict=True)
         prefixes = [self._prefix] * len(texts) if self._prefix else None
         done = self._translator.translate(texts, self._options, prefixes=prefixes, progress=progress)
         self._report(done, valid, first)
         return [self._form(translation, number).encode() + b"\n" for number, translation in enumerate(done, first)]
 
+    def _translate_with_long(
+        self, block: list[bytes], first: int, progress: Callable[[float], None] | None
+    ) -> list[bytes]:
+        """Translate a block with very long lines in it: each of these by itself, and what is between them together."""
+        done: list[bytes] = []
+        for is_long, group in groupby(block, lambda line: len(line) >= LONG_BYTES):
+            if not is_long:
+                done += self.translate(list(group), first + len(done))
+                continue
+            for line in group:
+                done += self._translate_long(line, first + len(done), progress)
+        return done
+
+    def _translate_long(self, line: bytes, number: int, progress: Callable[[float], None] | None) -> list[bytes]:
+        """Translate one very long line: its text piece by piece, or, up to a lower limit, with all details."""
+        form = self._form.form if isinstance(self._form, FirstTranslation) else self._form
+        if form is not plain_form:
+            if len(line) > MOST_DETAILED:
+                raise SeqtoolError(
+                    f"line {number:,}: has {len(line):,} bytes, but only lines of up to {MOST_DETAILED >> 20} MiB are "
+                    "translated with scores and tokens; split it, or ask for plain text"
+                )
+            text, is_valid = decode_line(line)
+            prefixes = [self._prefix] if self._prefix else None
+            found = self._translator.translate([text], self._options, prefixes=prefixes, progress=progress)
+            self._report(found, [is_valid], number)
+            return [self._form(found[0], number).encode() + b"\n"]
+        long = translate_long(self._translator, line, self._options, self._prefix, progress)
+        self._count(1, [] if long.is_valid else [number], [number], long.n_replaced, [number] * long.n_doubtful)
+        return [long.text + b"\n"]
+
     def _report(self, translations: list[Translation], valid: Sequence[bool], first: int) -> None:
         """Count what happened, and name the lines that had a problem."""
         numbered = list(enumerate(translations, first))
         invalid = [number for number, is_valid in enumerate(valid, first) if not is_valid]
         split = [number for number, translation in numbered if translation.n_parts > translation.n_sentences]
-        doubtful = [number for number, translation in numbered if translation.n_doubtful]
+        doubtful = [number for number, translation in numbered for _ in range(translation.n_doubtful)]
+        n_replaced = sum(translation.n_replaced for translation in translations)
+        self._count(len(translations), invalid, split, n_replaced, doubtful)
+
+    def _count(self, n_lines: int, invalid: list[int], split: list[int], n_replaced: int, doubtful: list[int]) -> None:
         summary = self.summary
-        summary.n_lines += len(translations)
+        summary.n_lines += n_lines
         summary.n_invalid += len(invalid)
         summary.n_split += len(split)
-        summary.n_replaced += sum(translation.n_replaced for translation in translations)
-        summary.n_doubtful += sum(translation.n_doubtful for translation in translations)
+        summary.n_replaced += n_replaced
+        summary.n_doubtful += len(doubtful)
         if invalid:
             self.notify(f"{name_lines(invalid)}: not valid UTF-8; the bad bytes were read as U+FFFD")
         if split:
