@@ -19,7 +19,7 @@ from seqtool.config import (
     resolve_config,
 )
 from seqtool.config.configuration import SECTIONS
-from seqtool.config.reading import PRESETS
+from seqtool.config.reading import PRESETS, Layer, merge
 from seqtool.errors import SeqtoolError
 
 
@@ -269,3 +269,8 @@ def test_every_setting_has_a_help_text() -> None:
     for section in SECTIONS.values():
         for field in dataclasses.fields(section):
             assert field.metadata["help"], field.name
+
+
+def test_a_value_that_an_earlier_version_had_is_read_as_what_replaced_it() -> None:
+    layer = Layer("config.toml", {"train": {"shard": "optimizer"}})
+    assert merge([layer], "transformer")["train.shard"].value == "model"

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from gloo_workers import run_together
 from special_ids import vocabularies
@@ -14,6 +15,7 @@ from seqtool.corpus.tokenizer.bpe import SPECIAL
 from seqtool.model.kinds import build_model
 from seqtool.training.distributed import Workers
 from seqtool.training.parallel import make_gradient_maker
+from seqtool.training.sharding import gathered, like
 from seqtool.training.step import LossOf, MicroBatch
 
 VOCAB = 40
@@ -65,24 +67,29 @@ def gradient(
     torch.manual_seed(0)
     model = build_model(KINDS[kind], vocabularies(VOCAB)).train()
     maker = make_gradient_maker(model, TrainConfig(**settings), workers, "float32", 1)
+    parameters = list(model.parameters())
     for step in range(n_times):  # the second one finds gradients of the first, and parts that are known to fit
         found, sums = maker.run(batch_of(n_pairs, workers), step)
     maker.close()
-    return [g.numpy().copy() for g in found], sums.tolist()
+    whole = [gathered(like(p, g), workers) for p, g in zip(parameters, found, strict=True)]
+    return [g.numpy().copy() for g in whole], sums.tolist()
 
 
-def all_gradients(workers: Workers) -> dict[tuple[str, str, int], Any]:
+def all_gradients(workers: Workers, shard: str) -> dict[tuple[str, str, int], Any]:
     found = {}
     for kind in KINDS:
         for case in CASES if kind == "transformer" else ["several parts"]:
-            found[kind, case, 13] = gradient(workers, kind, 13, CASES[case])
-    found["transformer", "workers without rows", 2] = gradient(workers, "transformer", 2, {})
+            found[kind, case, 13] = gradient(workers, kind, 13, {"shard": shard, **CASES[case]})
+    found["transformer", "workers without rows", 2] = gradient(
+        workers, "transformer", 2, {"shard": shard, "micro_tokens": 12}
+    )
     return found
 
 
-def test_the_gradient_of_three_workers_is_that_of_one_for_every_kind_of_model() -> None:
-    one = all_gradients(Workers(0, 1, torch.device("cpu")))
-    several = run_together(all_gradients, 3)
+@pytest.mark.parametrize("shard", ["none", "model"])
+def test_the_gradient_of_three_workers_is_that_of_one_for_every_kind_of_model(shard: str) -> None:
+    one = all_gradients(Workers(0, 1, torch.device("cpu")), shard)
+    several = run_together(all_gradients, 3, shard)
     for case, (expected, sums) in one.items():
         for found in several:
             for ours, theirs in zip(found[case][0], expected, strict=True):

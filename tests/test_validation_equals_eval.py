@@ -92,12 +92,13 @@ def test_validation_splits_lines_and_tells_its_settings_as_eval_does(tmp_path: P
     from seqtool.config import load_config
     from seqtool.corpus.tokenizer.registry import load_pair
     from seqtool.model.loading import read_weights
+    from seqtool.training.distributed import Workers
     from seqtool.training.validation import Validator
     from seqtool.translation.translator import Translator
 
     run = make_run(tmp_path / "run", positions="learned", max_positions=40, max_tokens=30)
     pairs = [(line, line) for line in make_lines(12, longest=20)]
-    validator = Validator(pairs, load_pair(run), load_config(run.config), torch.device("cpu"), threads=2)
+    validator = Validator(pairs, load_pair(run), load_config(run.config), Workers(0, 1, torch.device("cpu")), threads=2)
     found = validator.run(read_weights(run.weights), beam=2)
     translator = Translator.load(run.path, engine="torch")
     expected = translator.translate([source for source, _ in pairs], beam=2)

@@ -18,6 +18,7 @@ from seqtool.verification import read_limited
 from seqtool.visible import show_value
 
 PRESETS = ("auto", "tiny", "small", "base", "big", "demo")
+FORMER_VALUES = {("train.shard", "optimizer"): "model"}  # of earlier versions, and what does their work now
 MAX_BYTES = 64 * 1024  # of a configuration file
 # Python's reader takes quadratic time for these, and a setting has two parts.
 LONG_KEY = re.compile(r"(?<![\w\-\"'])(?:[\w\-\"']+[ \t]*\.[ \t]*){16}")
@@ -130,6 +131,8 @@ def merge(layers: Iterable[Layer], kind: str) -> dict[str, Entry]:
             for key, value in section.items():
                 if key not in known:
                     raise SeqtoolError(f"{origin}: [{name}] has no key '{key}'{_suggest_key(name, key, known, kind)}")
+                if isinstance(value, str):
+                    value = FORMER_VALUES.get((f"{name}.{key}", value), value)
                 try:
                     entries[f"{name}.{key}"] = Entry(check_value(known[key], hints[key], value), origin)
                 except SeqtoolError as error:

@@ -142,7 +142,12 @@ class TrainConfig:
     keep: int = setting(5, "newest checkpoints to keep, beside the best", low=1)
     average: int = setting(5, "checkpoints to average as a candidate for the final model (1: none)", low=1)
     report_every: int = setting(50, "steps between progress reports", low=1)
-    shard: str = setting("none", "what several workers share out to save memory", choices=("none", "optimizer"))
+    shard: str = setting(
+        "auto",
+        "what several workers share out: nothing (each has the whole model: DDP), or the model with its gradients and "
+        "optimizer state (FSDP); 'auto' shares out a model that is too large for a GPU",
+        choices=("auto", "none", "model"),
+    )
     tensorboard: bool = setting(False, "write TensorBoard files too")
     max_bad_steps: int = setting(20, "non-finite steps in a row that end the run", low=1)
 

@@ -1,5 +1,6 @@
 """Weights to and from safetensors files, and models from run directories."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -43,26 +44,34 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise SeqtoolError(f"{path}: damaged or not a safetensors file ({error}); restore it from a copy") from None
 
 
-def put_weights(model: TranslationModel, weights: dict[str, Tensor], origin: Path) -> None:
+def put_weights(model: TranslationModel, weights: Mapping[str, Tensor], origin: Path) -> None:
     """Copy weights into a model, or say which of them do not fit."""
     expected = weights_of(model)
+    check_names(expected, weights, origin)
+    for name, tensor in expected.items():
+        tensor.copy_(fitting(weights[name], name, tensor.shape, origin))
+
+
+def check_names(expected: Mapping[str, Tensor], weights: Mapping[str, Tensor], origin: Path) -> None:
+    """Raise if weights have other names than the model's."""
     missing, unknown = sorted(expected.keys() - weights.keys()), sorted(weights.keys() - expected.keys())
     if missing or unknown:
         raise SeqtoolError(
             f"{origin}: the weights do not fit the configuration (first odd name: {(missing + unknown)[0]}); "
             "use the config.toml that the weights were trained with"
         )
-    for name, tensor in expected.items():
-        if tensor.shape != weights[name].shape:
-            raise SeqtoolError(
-                f"{origin}: {name} has shape {tuple(weights[name].shape)}, but the configuration and vocabulary "
-                f"need {tuple(tensor.shape)}; use the config.toml and tokenizer the weights were trained with"
-            )
-        if not weights[name].is_floating_point():
-            raise SeqtoolError(
-                f"{origin}: {name} has type {weights[name].dtype}, which is no float; restore it from a copy"
-            )
-        tensor.copy_(weights[name])
+
+
+def fitting(weight: Tensor, name: str, shape: torch.Size, origin: Path) -> Tensor:
+    """Return a weight if it has the shape that the model needs."""
+    if weight.shape != shape:
+        raise SeqtoolError(
+            f"{origin}: {name} has shape {tuple(weight.shape)}, but the configuration and vocabulary "
+            f"need {tuple(shape)}; use the config.toml and tokenizer the weights were trained with"
+        )
+    if not weight.is_floating_point():
+        raise SeqtoolError(f"{origin}: {name} has type {weight.dtype}, which is no float; restore it from a copy")
+    return weight
 
 
 def load_model(run: RunDir, vocabularies: Vocabularies, device: str | torch.device = "cpu") -> TranslationModel:

@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from seqtool.config import TrainConfig
 
@@ -17,7 +17,7 @@ STATE_KEYS = ("step", "exp_avg", "exp_avg_sq")  # what is kept of each parameter
 class AdamW:
     """Updates some parameters of a model; embeddings decay like matrices, biases and norms do not."""
 
-    def __init__(self, parameters: Mapping[int, nn.Parameter], config: TrainConfig) -> None:
+    def __init__(self, parameters: Mapping[int, Tensor], config: TrainConfig) -> None:
         """Take parameters by their numbers."""
         self.config = config
         self.weights = {number: parameter.detach() for number, parameter in parameters.items()}

@@ -4,21 +4,26 @@ import errno
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from seqtool.errors import SeqtoolError
 from seqtool.files import sha256_of, to_json, whole_folder
 from seqtool.run_directory import RunDir
+from seqtool.training.distributed import Workers
+from seqtool.training.sharding import AnyTensor, Rows
+from seqtool.training.tensor_file import write_tensors
 
-Groups = Mapping[str, Mapping[str, Tensor]]  # tensors by name, by the file they go to
+Groups = Mapping[str, Mapping[str, AnyTensor]]  # tensors by name, by the file they go to
+ALONE = Workers(0, 1, torch.device("cpu"))
 
 
 @dataclass(frozen=True)
@@ -30,8 +35,30 @@ class Checkpoint:
 
     def tensors(self, group: str) -> dict[str, Tensor]:
         """Read one group of tensors, empty where the checkpoint has none."""
-        file = self.path / f"{group}.safetensors"
-        return load_file(file) if file.exists() else {}
+        return dict(self.stored(group))
+
+    def stored(self, group: str) -> "StoredTensors":
+        """Return one group of tensors, each of which is read when it is asked for."""
+        return StoredTensors(self.path / f"{group}.safetensors")
+
+
+class StoredTensors(Mapping[str, Tensor]):
+    """The tensors of a file, read one by one; none where there is no file."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = safe_open(path, "pt") if path.exists() else None
+        self._names = list(self._file.keys()) if self._file is not None else []  # type: ignore[no-untyped-call]
+
+    def __getitem__(self, name: str) -> Tensor:
+        if self._file is None or name not in self._names:
+            raise KeyError(name)
+        return cast(Tensor, self._file.get_tensor(name))  # type: ignore[no-untyped-call]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 class Checkpoints:
@@ -41,7 +68,8 @@ class Checkpoints:
     a run that was interrupted ends with the same checkpoints, and the same average of them, as one that was not.
     """
 
-    def __init__(self, run: RunDir, keep: int, every: int) -> None:
+    def __init__(self, run: RunDir, keep: int, every: int, workers: Workers | None = None) -> None:
+        self.workers = workers or ALONE
         self.run = run
         self.keep = keep
         self.every = every
@@ -51,8 +79,12 @@ class Checkpoints:
     def save(self, step: int, groups: Groups, state: dict[str, Any]) -> None:
         """Copy the tensors and return; a background thread writes them. Waits only for the checkpoint before."""
         self.wait()
-        copies = {name: _copy_to_host(group) for name, group in groups.items() if group}
-        self._pending = self._writer.submit(self._write_and_prune, step, copies, state)
+        filled = {name: group for name, group in groups.items() if group}
+        if is_shared_out(filled):  # all workers take part in the writing, tensor by tensor
+            self._write_and_prune(step, filled, state)
+        elif self.workers.is_first:
+            copies = {name: _copy_to_host(group) for name, group in filled.items()}
+            self._pending = self._writer.submit(self._write_and_prune, step, copies, state)
 
     def wait(self) -> None:
         """Return when nothing is being written; an error of the writer surfaces here."""
@@ -77,7 +109,9 @@ class Checkpoints:
 
     def _write_and_prune(self, step: int, groups: Groups, state: dict[str, Any]) -> None:
         written = self.run.checkpoints / f"step-{step:09d}"
-        write_checkpoint(written, groups, state)
+        write_checkpoint(written, groups, state, self.workers)
+        if not self.workers.is_first:
+            return
         folders = self.run.checkpoint_folders()
         regular = [path for path in folders if path < written and self._is_regular(path)]
         kept = [*regular[max(0, len(regular) - self.keep + 1) :], written]
@@ -90,14 +124,28 @@ class Checkpoints:
         return step > 0 and step % self.every == 0
 
 
-def write_checkpoint(path: Path, groups: Groups, state: dict[str, Any]) -> None:
-    """Write a checkpoint folder, whole or not at all."""
+def is_shared_out(groups: Groups) -> bool:
+    """Tell whether each worker has only some rows of the tensors."""
+    return any(isinstance(tensor, Rows) for group in groups.values() for tensor in group.values())
+
+
+def write_checkpoint(path: Path, groups: Groups, state: dict[str, Any], workers: Workers = ALONE) -> None:
+    """Write a checkpoint folder, whole or not at all; all workers call this, and the first one writes."""
+    if not workers.is_first:
+        for tensors in groups.values() if is_shared_out(groups) else ():
+            write_tensors(None, tensors, workers)
+        return
     try:
         with whole_folder(path) as folder:
             sums = {}
             for name, tensors in groups.items():
                 file = folder / f"{name}.safetensors"
-                save_file(dict(tensors), file)
+                if is_shared_out(groups):
+                    write_tensors(file, tensors, workers)
+                else:
+                    save_file(
+                        {n: t.detach().cpu().contiguous() for n, t in tensors.items() if isinstance(t, Tensor)}, file
+                    )
                 sums[file.name] = sha256_of(file)
             content = {"files": sums, **state}
             text = to_json({"sha256": _sum_of(content), **content})
@@ -132,8 +180,12 @@ def is_disk_full(error: BaseException) -> bool:
     return "No space left" in str(error) or "Disk quota" in str(error)
 
 
-def _copy_to_host(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: torch.empty_like(t, device="cpu").copy_(t.detach()).contiguous() for name, t in tensors.items()}
+def _copy_to_host(tensors: Mapping[str, AnyTensor]) -> dict[str, AnyTensor]:
+    copies: dict[str, AnyTensor] = {}
+    for name, tensor in tensors.items():
+        assert isinstance(tensor, Tensor)
+        copies[name] = torch.empty_like(tensor, device="cpu").copy_(tensor.detach()).contiguous()
+    return copies
 
 
 def _sum_of(state: dict[str, Any]) -> str:

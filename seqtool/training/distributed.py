@@ -3,6 +3,7 @@
 import datetime
 import time
 import uuid
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,16 +54,47 @@ class Workers:
         dist.all_reduce(total)
         return bool(total.item() > 0)
 
-    def spread(self, tensors: list[Tensor], owners: list[int]) -> None:
-        """Give every worker each tensor as its owner has it."""
-        if self.size > 1:
-            for tensor, owner in zip(tensors, owners, strict=True):
-                dist.broadcast(tensor, src=owner)
+    def join(self, value: Any) -> list[Any]:
+        """Give every worker the values of all, by rank."""
+        if self.size == 1:
+            return [value]
+        values: list[Any] = [None] * self.size
+        dist.all_gather_object(values, value)
+        return values
+
+    def share_tensor(self, tensor: Tensor | None) -> Tensor:
+        """Give every worker the first one's tensor, on the host."""
+        if self.size == 1:
+            assert tensor is not None
+            return tensor
+        shape, dtype = self.share(None if tensor is None else (tuple(tensor.shape), tensor.dtype))
+        host = torch.empty(shape, dtype=dtype) if tensor is None else tensor.detach().cpu().contiguous()
+        dist.broadcast(host, src=0)
+        return host
 
     def leave(self) -> None:
         """End the group's connections."""
         if self.size > 1 and dist.is_initialized():
             dist.destroy_process_group()
+
+
+class FromFirst(Mapping[str, Tensor]):
+    """Tensors by name that only the first worker has; all workers take the same ones in the same order."""
+
+    def __init__(self, workers: Workers, tensors: Mapping[str, Tensor] | None) -> None:
+        self.workers, self.tensors = workers, tensors
+        self.names: list[str] = workers.share(None if tensors is None else list(tensors))
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self.names:
+            raise KeyError(name)
+        return self.workers.share_tensor(None if self.tensors is None else self.tensors[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
 
 
 def join_workers(config: TrainConfig) -> Workers:
@@ -73,7 +105,7 @@ def join_workers(config: TrainConfig) -> Workers:
             torch.cuda.set_device(device)
         store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
         store = PrefixStore(agree_on_name(store, rank, size), store)
-        backend = "nccl" if device.type == "cuda" else "gloo"
+        backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
     return Workers(rank, size, device)
 

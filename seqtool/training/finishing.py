@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,9 +16,8 @@ from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import Checkpoint, read_checkpoint
 from seqtool.training.data import TrainingData
 from seqtool.training.display import TrainingDisplay
-from seqtool.training.optimizer import weights_by_name
 from seqtool.training.trainer import Trainer
-from seqtool.training.validation import Validation, Validator, scores_of
+from seqtool.training.validation import LeadingValidator, Validation, scores_of
 from seqtool.translation.average import mean_tensor
 from seqtool.translation.engines.interface import USUAL_LENGTH_PENALTY
 from seqtool.translation.export.languages import known_codes
@@ -34,7 +33,7 @@ class Candidate:
 
     name: str
     step: int
-    weights: dict[str, Tensor]
+    weights: Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -51,19 +50,21 @@ class Choice:
 def gather_candidates(trainer: Trainer) -> list[Candidate]:
     """Return the last weights, the best validated ones, and the average of the newest checkpoints."""
     step = trainer.state.step
-    kind = "moving average" if trainer.updater.ema else "weights"
-    candidates = [Candidate(f"{kind} at the last step", step, trainer.last_weights)]
+    last = read_checkpoint(trainer.run.checkpoint_folders()[-1])  # of this step: training ends with it
+    assert last.state["run"]["step"] == step
+    kind, group = ("moving average", "ema") if trainer.updater.ema else ("weights", "model")
+    candidates = [Candidate(f"{kind} at the last step", step, last.stored(group))]
     if trainer.updater.ema:  # where the learning rate has gone to zero, the average only lags behind
-        candidates.append(Candidate("weights at the last step", step, weights_by_name(trainer.model)))
+        candidates.append(Candidate("weights at the last step", step, last.stored("model")))
     if trainer.run.best.exists() and trainer.state.best_step not in (0, step):  # 0: there was no validation
         for best in read_whole([trainer.run.best], trainer.display):
             name = f"{kind} with the best validation score"
-            candidates.append(Candidate(name, best.state["step"], best.tensors("model")))
+            candidates.append(Candidate(name, best.state["step"], best.stored("model")))
     paths = trainer.run.checkpoint_folders()[-trainer.config.train.average :]
     checkpoints = read_whole(paths, trainer.display) if len(paths) > 1 else []
     if len(checkpoints) > 1:
         name = f"average of {len(checkpoints)} checkpoints"
-        candidates.append(Candidate(name, step, average_weights(checkpoints)))
+        candidates.append(Candidate(name, step, AveragedTensors([c.stored("model") for c in checkpoints])))
     return candidates
 
 
@@ -78,13 +79,23 @@ def read_whole(paths: list[Path], display: TrainingDisplay) -> list[Checkpoint]:
     return checkpoints
 
 
-def average_weights(checkpoints: list[Checkpoint]) -> dict[str, Tensor]:
-    """Return the mean of the weights of some checkpoints, computed in double precision."""
-    models = [checkpoint.tensors("model") for checkpoint in checkpoints]
-    return {name: mean_tensor([model[name] for model in models]).float() for name in models[0]}
+class AveragedTensors(Mapping[str, Tensor]):
+    """The mean of several sets of tensors, each computed in double precision when it is asked for."""
+
+    def __init__(self, sets: Sequence[Mapping[str, Tensor]]) -> None:
+        self.sets = sets
+
+    def __getitem__(self, name: str) -> Tensor:
+        return mean_tensor([tensors[name] for tensors in self.sets]).float()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.sets[0])
+
+    def __len__(self) -> int:
+        return len(self.sets[0])
 
 
-def choose_model(trainer: Trainer, validator: Validator) -> Choice:
+def choose_model(trainer: Trainer, validator: LeadingValidator) -> Choice:
     """Return the candidate with the best validation score under the run's own decoding settings."""
     beam, metric = trainer.config.decode.beam, trainer.config.train.metric
     results = []
@@ -103,7 +114,7 @@ def choose_model(trainer: Trainer, validator: Validator) -> Choice:
     return with_others(choice, validator, beam)
 
 
-def with_others(choice: Choice, validator: Validator, beam: int) -> Choice:
+def with_others(choice: Choice, validator: LeadingValidator, beam: int) -> Choice:
     """Add what the chosen weights reach on the sets that are only reported."""
     if not validator.others:
         return choice
@@ -112,7 +123,7 @@ def with_others(choice: Choice, validator: Validator, beam: int) -> Choice:
     return replace(choice, others=validator.run_others(beam, **options))
 
 
-def choose_length_penalty(choice: Choice, validator: Validator, beam: int, metric: str) -> Choice:
+def choose_length_penalty(choice: Choice, validator: LeadingValidator, beam: int, metric: str) -> Choice:
     """Walk from the usual length penalty up, or else down, as long as the validation score rises.
 
     Models with label smoothing tend to say too little; by how much depends on the corpus. A penalty above the highest
@@ -139,7 +150,7 @@ def publish(
     finished: str,
 ) -> None:
     """Write model.safetensors and a manifest that vouches for all files of the model."""
-    state, weights = trainer.state, choice.candidate.weights
+    state, weights = trainer.state, dict(choice.candidate.weights)
     save_weights(weights, run.weights)
     model = ModelFacts(
         parameters=sum(weight.numel() for weight in weights.values()),
@@ -193,11 +204,11 @@ def is_whole(run: RunDir, data: TrainingData, display: TrainingDisplay) -> bool:
     return True
 
 
-def write_valid_lines(run: RunDir, validator: Validator, validation: Validation) -> None:
+def write_valid_lines(run: RunDir, pairs: Sequence[tuple[str, str]], validation: Validation) -> None:
     """Keep the validation set with the final model's translations, for the report."""
     lines = [
         json.dumps({"src": src, "ref": ref, "hyp": hyp}, ensure_ascii=False)
-        for (src, ref), hyp in zip(validator.pairs, validation.hypotheses, strict=True)
+        for (src, ref), hyp in zip(pairs, validation.hypotheses, strict=True)
     ]
     write_whole(run.valid_lines, "\n".join(lines) + "\n")
 

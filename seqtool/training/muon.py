@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 MOMENTUM = 0.95
 ADAMW_STEP = 0.2  # the usual root mean square of AdamW's steps, in learning rates; so that the same rates fit both
@@ -32,7 +32,7 @@ class Matrix:
 class Muon:
     """Updates some matrices of a model; keeps one tensor of momentum for each."""
 
-    def __init__(self, parameters: Mapping[int, nn.Parameter], parts: Mapping[int, int]) -> None:
+    def __init__(self, parameters: Mapping[int, Tensor], parts: Mapping[int, int]) -> None:
         """Take parameters by their numbers, and how many matrices stand one below the other in each."""
         self.momentum = {number: torch.zeros_like(parameter) for number, parameter in parameters.items()}
         self._groups: dict[tuple[int, ...], list[Matrix]] = {}

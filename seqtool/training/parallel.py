@@ -1,4 +1,4 @@
-"""The gradient of a global batch by several workers: torch's DistributedDataParallel joins what each has computed.
+"""The gradient of a global batch by several workers: torch's DistributedDataParallel or FSDP2 joins their shares.
 
 The exchange runs beside the backward pass of a batch's last part; the parts before it are only added up. All workers do
 the same exchanges in the same order, whatever their rows, so that none waits for one that another leaves out.
@@ -14,7 +14,8 @@ from seqtool.corpus.batches.batches import Batch
 from seqtool.errors import SeqtoolError
 from seqtool.model.interface import TranslationModel
 from seqtool.training.distributed import Workers
-from seqtool.training.step import GradientMaker, LossOf, MicroBatch, split_batch
+from seqtool.training.sharding import local_of, shard_model
+from seqtool.training.step import AUTOCAST, GradientMaker, LossOf, MicroBatch, count_parts, split_batch
 
 
 class JoinedGradientMaker(GradientMaker):
@@ -22,6 +23,7 @@ class JoinedGradientMaker(GradientMaker):
 
     def __init__(self, loss_of: LossOf, config: TrainConfig, workers: Workers, precision: str) -> None:
         super().__init__(loss_of, config, workers, precision, threads=1)
+        self._blank = make_blank(loss_of.model, workers.device)
         self._fitted = (0, 0)  # the most positions, and the longest side, of a part that the memory had room for
         self._is_joining = False
         self.engine = self._join_models()
@@ -33,7 +35,6 @@ class JoinedGradientMaker(GradientMaker):
         fixes the order of all sums; else those of a session's first step would differ from the same step's in a run
         that was not interrupted.
         """
-        self._blank = make_blank(self.loss_of.model, self.workers.device)
         self._compute(self.loss_of, self._blank, 0).backward()
         has_unused = self.loss_of.model.skips_layers or any(p.grad is None for p in self.parameters)
         self.loss_of.zero_grad(set_to_none=True)
@@ -57,7 +58,10 @@ class JoinedGradientMaker(GradientMaker):
                 (loss * factor).backward()
                 self._note_fit(part)
         self._join(self._compute(self.engine, joined, self._seed(step, len(parts)), sums) * factor, sums)
-        return [p.grad if p.grad is not None else torch.zeros_like(p) for p in self.parameters], sums
+        return self._gradients(), sums
+
+    def _gradients(self) -> list[Tensor]:
+        return [p.grad if p.grad is not None else torch.zeros_like(p) for p in self.parameters]
 
     def _compute(self, module: nn.Module, part: MicroBatch, seed: int, sums: Tensor | None = None) -> Tensor:
         """Return the loss of a part, and add [loss, nll] to the sums; a blank one counts as nothing."""
@@ -102,6 +106,40 @@ class JoinedGradientMaker(GradientMaker):
             ) from error
 
 
+class ShardedGradientMaker(JoinedGradientMaker):
+    """Computes a worker's share of a gradient of a model that is shared out, and keeps its rows of the sum.
+
+    Every pass brings layers together from all workers, so all do the same number of passes.
+    """
+
+    def __init__(self, loss_of: LossOf, config: TrainConfig, workers: Workers, precision: str) -> None:
+        GradientMaker.__init__(self, loss_of, config, workers, precision, threads=1)
+        self._blank = make_blank(loss_of.model, workers.device)
+        shard_model(loss_of, loss_of.model, AUTOCAST.get(precision), workers)
+        self.parameters = list(loss_of.model.parameters())
+
+    def _run(self, batch: Batch, step: int, scale: Tensor | float, micro_tokens: int) -> tuple[list[Tensor], Tensor]:
+        parts = split_batch(batch, micro_tokens, 1, self.workers.device)
+        parts += [self._blank] * (min(count_parts(batch, micro_tokens), batch.extent[0]) - len(parts))
+        factor = scale * (self.workers.size / batch.n_tgt_tokens)  # torch's engines average over the workers
+        sums = torch.zeros(2, device=self.workers.device)
+        self.loss_of.zero_grad(set_to_none=True)
+        for index, part in enumerate(parts):
+            (self._compute(self.loss_of, part, self._seed(step, index), sums) * factor).backward()
+        dist.all_reduce(sums)
+        return self._gradients(), sums
+
+    def _gradients(self) -> list[Tensor]:
+        return [torch.zeros_like(local_of(p)) if p.grad is None else local_of(p.grad) for p in self.parameters]
+
+    def check_can_repeat(self, error: Exception) -> None:
+        """Raise: the other workers are in the midst of the same pass."""
+        raise SeqtoolError(
+            f"worker {self.workers.rank} ran out of memory; give a lower train.micro_tokens, or set "
+            "train.activation_checkpointing = true, and run the same command again"
+        ) from error
+
+
 def make_blank(model: TranslationModel, device: torch.device) -> MicroBatch:
     """Return a part for a worker that has no rows: two sentences of two tokens."""
     sides = model.vocabularies.source.special, model.vocabularies.target.special
@@ -116,4 +154,5 @@ def make_gradient_maker(
     loss_of = LossOf(model, config, workers.size)
     if workers.size == 1:
         return GradientMaker(loss_of, config, workers, precision, threads)
-    return JoinedGradientMaker(loss_of, config, workers, precision)
+    kind = ShardedGradientMaker if config.shard == "model" else JoinedGradientMaker
+    return kind(loss_of, config, workers, precision)

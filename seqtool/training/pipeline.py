@@ -37,12 +37,13 @@ from seqtool.training.parent import finetuning_notes, read_parent
 from seqtool.training.request import TrainRequest
 from seqtool.training.resolution import (
     check_unchanged,
+    choose_shard,
     resolve_machine,
     resolve_training,
     with_tokenizer_of_bleu,
 )
 from seqtool.training.trainer import Trainer
-from seqtool.training.validation import Validator
+from seqtool.training.validation import LeadingValidator, Validator
 
 
 def train(request: TrainRequest) -> signal.Signals | None:
@@ -73,12 +74,14 @@ def _train(request: TrainRequest, run: RunDir, workers: Workers, display: Traini
         data = open_data(request, run, resolved.config)
         trainer, validator = build_trainer(request, run, resolved, data, workers, display)
         reason = trainer.train(interruption)
-        if workers.is_first:
-            if reason is None:
-                say_interrupted(trainer, display)
-            else:
-                finish(trainer, validator, data, reason, display)
-                record_languages(run, request.languages, RunDir(request.start_from) if request.start_from else None)
+        if reason is None:
+            say_interrupted(trainer, display)
+        elif workers.is_first:
+            with LeadingValidator(validator) as leading:
+                finish(trainer, leading, data, reason, display)
+            record_languages(run, request.languages, RunDir(request.start_from) if request.start_from else None)
+        else:
+            validator.follow()
         workers.wait_for_all()
         # Of several workers one may have had the signal that all of them stopped for.
         return None if reason is not None else interruption.asked_by or signal.SIGTERM
@@ -114,7 +117,7 @@ def build_trainer(
     data: TrainingData,
     workers: Workers,
     display: TrainingDisplay,
-) -> tuple[Trainer, Validator | None]:
+) -> tuple[Trainer, Validator]:
     """Make the model and its trainer, at the newest checkpoint or at the start."""
     config = resolved.config
     machine = resolve_machine(config, workers.device.type)
@@ -125,22 +128,21 @@ def build_trainer(
     if request.start_from:
         with torch.no_grad():
             put_weights(model, read_weights(RunDir(request.start_from).require_model().weights), request.start_from)
-    model.to(workers.device)
+    shard = choose_shard(config.train, model, workers)
+    config = replace(config, train=replace(config.train, shard=shard))
+    if shard == "none":  # else each part of it is brought there when it is shared out
+        model.to(workers.device)
     if config.train.batch_tokens == "auto":
         config = fit_batch(config, run, model, data.tokenizers, workers, display)
-    validator = None
-    if workers.is_first:
-        single = has_single_sentences(data.corpus.text)
-        validator = Validator(
-            data.valid, data.tokenizers, config, workers.device, machine.decode_threads, single, data.also_valid
-        )
+    single, threads = has_single_sentences(data.corpus.text), machine.decode_threads
+    validator = Validator(data.valid, data.tokenizers, config, workers, threads, single, data.also_valid)
     trainer = Trainer(config, run, model, data.corpus, validator, workers, display, machine, data.bpe_dropout)
     trainer.state.fitted = list(resolved.fitted)
     checkpoint = trainer.resume()
     if request.start_from and checkpoint is None:
         trainer.parent = read_parent(request.start_from)
     if checkpoint is not None:
-        if checkpoint.state.get("data") != data.corpus.fingerprint:
+        if checkpoint.get("data") != data.corpus.fingerprint:
             raise SeqtoolError(
                 f"{run.path}: the corpus has changed since this run began. Restore it to continue, give `out` for a "
                 "new run (`start_from` this one to fine-tune it), or `fresh=True` to start over"
@@ -168,10 +170,9 @@ def fit_batch(
 
 
 def finish(
-    trainer: Trainer, validator: Validator | None, data: TrainingData, reason: str, display: TrainingDisplay
+    trainer: Trainer, validator: LeadingValidator, data: TrainingData, reason: str, display: TrainingDisplay
 ) -> None:
     """Choose the model, write everything that belongs to it, and tell what came out."""
-    assert validator is not None
     run = trainer.run
     mark, manifest = finished_mark(trainer, reason), run.read_manifest()
     if manifest.complete and manifest.training and manifest.training.finished == mark and is_whole(run, data, display):
@@ -180,7 +181,7 @@ def finish(
     display.say(f"{reason}; choosing the model")
     choice = choose_model(trainer, validator)
     publish(run, trainer, data, choice, mark)
-    write_valid_lines(run, validator, choice.validation)
+    write_valid_lines(run, data.valid, choice.validation)
     display.say(export_fast_form(run))
     from seqtool.evaluation.report.report import write_report
 

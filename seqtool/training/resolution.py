@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seqtool.config import (
     Config,
@@ -11,6 +11,7 @@ from seqtool.config import (
     Fixed,
     Resolved,
     RunFacts,
+    TrainConfig,
     load_config,
     resolve_config,
 )
@@ -23,6 +24,10 @@ from seqtool.errors import SeqtoolError
 from seqtool.process import threads_per_process
 from seqtool.run_directory import RunDir
 from seqtool.training.request import TrainRequest
+
+if TYPE_CHECKING:
+    from seqtool.model.interface import TranslationModel
+    from seqtool.training.distributed import Workers
 
 # What may change from one session of a run to the next: budgets, and what has no influence on the weights.
 FREE = {
@@ -185,3 +190,19 @@ def choose_precision(wanted: str, device: str) -> str:
     if device != "cuda":
         return "float32"
     return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
+
+
+def choose_shard(config: TrainConfig, model: "TranslationModel", workers: "Workers") -> str:
+    """Return whether workers share out the model: by 'auto', if it takes too much of a GPU's memory in training."""
+    if workers.size == 1:
+        return "none"
+    if config.shard != "auto":
+        return config.shard
+    import torch
+
+    from seqtool.training.memory import SHARE_OF_STATE, state_bytes
+
+    if workers.device.type != "cuda":
+        return "none"
+    memory = torch.cuda.get_device_properties(workers.device).total_memory
+    return "model" if state_bytes(model, config, 1) > SHARE_OF_STATE * memory else "none"

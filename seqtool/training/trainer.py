@@ -16,16 +16,17 @@ from seqtool.errors import SeqtoolError
 from seqtool.manifest import ParentFacts, from_plain, to_plain
 from seqtool.metrics_log import MetricsLog
 from seqtool.model.interface import TranslationModel
-from seqtool.model.loading import put_weights
+from seqtool.model.loading import check_names, fitting, weights_of
 from seqtool.run_directory import RunDir
-from seqtool.training.checkpoint import Checkpoint, Checkpoints, write_checkpoint
+from seqtool.training.checkpoint import Checkpoints, write_checkpoint
 from seqtool.training.display import TrainingDisplay
-from seqtool.training.distributed import Workers
+from seqtool.training.distributed import FromFirst, Workers
 from seqtool.training.interruption import Interruption
 from seqtool.training.optimizer import Updater, weights_by_name
 from seqtool.training.parallel import make_gradient_maker
 from seqtool.training.resolution import Machine
 from seqtool.training.schedule import learning_rate, word_dropout
+from seqtool.training.sharding import AnyTensor, local_of, put_rows
 from seqtool.training.state import CALIBRATION_STEPS, NOT_PLANNED, RunState, Window
 from seqtool.training.step import train_step
 from seqtool.training.tensorboard import TensorboardLog
@@ -53,9 +54,9 @@ class Trainer:
         self.validator, self.workers, self.display, self.dropout = validator, workers, display, dropout
         self.machine = machine
         self.state = RunState()
-        self.updater = Updater(model, config.train, machine.precision, workers)
         self.gradient_maker = make_gradient_maker(model, config.train, workers, machine.precision, machine.threads)
-        self.checkpoints = Checkpoints(run, config.train.keep, config.train.save_every)
+        self.updater = Updater(model, config.train, machine.precision, workers)
+        self.checkpoints = Checkpoints(run, config.train.keep, config.train.save_every, workers)
         self.log = MetricsLog(run.metrics)
         self._tensorboard: TensorboardLog | None = None
         self._results: list[tuple[int, Tensor]] = []  # of the steps since the last report: target tokens, and figures
@@ -63,26 +64,33 @@ class Trainer:
         self._saved_step = -1
         self._clock = time.monotonic()
         self._pace = [0.0, 0]  # seconds and tokens of the steps since the last report, in this session alone
-        self.last_weights: dict[str, Tensor] = {}
 
-    def resume(self) -> Checkpoint | None:
-        """Take up the newest whole checkpoint, if there is one."""
-        checkpoint, warnings = self.checkpoints.newest_whole()
-        if self.workers.is_first:
-            for warning in warnings:
-                self.display.say(f"warning: {warning}")
-        if checkpoint is None:
-            if warnings:
+    def resume(self) -> dict[str, Any] | None:
+        """Take up the newest whole checkpoint, which the first worker reads; return its state, None without one."""
+        checkpoint, warnings = self.checkpoints.newest_whole() if self.workers.is_first else (None, [])
+        for warning in warnings:
+            self.display.say(f"warning: {warning}")
+        found = self.workers.share((checkpoint.path, checkpoint.state) if checkpoint else None)
+        if found is None:
+            if self.workers.any(bool(warnings)):
                 raise SeqtoolError(f"{self.run.checkpoints}: no checkpoint is whole; start over with `fresh=True`")
             return None
+        path, state = found
+        model, optimizer, ema = (
+            FromFirst(self.workers, checkpoint.stored(group) if checkpoint else None)
+            for group in ("model", "optimizer", "ema")
+        )
         with torch.no_grad():
-            put_weights(self.model, checkpoint.tensors("model"), checkpoint.path)
-        self.updater.restore(checkpoint.tensors("optimizer"), checkpoint.tensors("ema"))
-        self.state = RunState.from_json(checkpoint.state["run"])
-        parent = checkpoint.state.get("parent")
+            weights = weights_of(self.model)
+            check_names(weights, model, path)
+            for name, tensor in weights.items():
+                put_rows(local_of(tensor), fitting(model[name], name, tensor.shape, path), self.workers)
+        self.updater.restore(optimizer, ema)
+        self.state = RunState.from_json(state["run"])
+        parent = state.get("parent")
         self.parent = None if parent is None else from_plain(ParentFacts, parent)
         self._saved_step = self.state.step
-        return checkpoint
+        return dict(state)
 
     def train(self, interruption: Interruption) -> str | None:
         """Train until a budget is used up; return which, or None when interrupted. All is saved either way."""
@@ -99,8 +107,8 @@ class Trainer:
         batches = iterate_batches(self.corpus, plan, special, start, rank, size, dropout=self.dropout)
         if self.workers.is_first:
             self._open_logs()
-            if self.parent and state.step == 0:
-                self._validate_parent(self.parent)
+        if self.parent and state.step == 0:
+            self._validate_parent(self.parent)
         self._clock = time.monotonic()
         self.model.train()
         self._plan_steps()  # where a run goes on with other minutes
@@ -109,7 +117,6 @@ class Trainer:
                 self._do_step(next(batches))
             self._save()
             self.checkpoints.wait()
-            self.last_weights = self.weights_to_use()
             return reason
         finally:
             batches.close()  # type: ignore[attr-defined]
@@ -246,29 +253,27 @@ class Trainer:
             self._save()
             self.checkpoints.wait()
 
-    def weights_to_use(self) -> dict[str, Tensor]:
-        """Return the moving average of the weights where there is one, else the weights."""
-        return weights_by_name(self.model, self.updater.ema_weights() or None)
-
     def _validate(self) -> None:
-        """Validate on the first worker while the others wait, and note a new best."""
+        """Validate, each worker a share of the pairs, and note a new best."""
+        if self.validator is None:
+            return
         state = self.state
-        weights = self.weights_to_use()
-        if self.workers.is_first and self.validator is not None:
-            beam = self.config.train.valid_beam
-            result, others = self.validator.run(weights, beam), self.validator.run_others(beam)
-            value = result.value(self.config.train.metric)
-            best = state.best_score is None or value > state.best_score
-            if best:
-                state.best_score, state.best_step, state.validations_since_best = value, state.step, 0
-                self._keep_best(weights)
-            else:
-                state.validations_since_best += 1
-            self._tick()
-            self._show(validation_entry(state, result, others, best))
-        agreed = self.workers.share((state.best_score, state.best_step, state.validations_since_best))
-        state.best_score, state.best_step, state.validations_since_best = agreed
+        beam, weights = self.config.train.valid_beam, self.weights_to_use()
+        result, others = self.validator.run(weights, beam), self.validator.run_others(beam)
+        value = result.value(self.config.train.metric)
+        best = state.best_score is None or value > state.best_score
+        if best:
+            state.best_score, state.best_step, state.validations_since_best = value, state.step, 0
+            write_checkpoint(self.run.best, {"model": weights}, {"step": state.step}, self.workers)
+        else:
+            state.validations_since_best += 1
+        self._tick()
+        self._show(validation_entry(state, result, others, best))
         self.model.train()
+
+    def weights_to_use(self) -> dict[str, AnyTensor]:
+        """Return the moving average of the weights where there is one, else the weights."""
+        return self.updater.ema_weights() or weights_by_name(self.model)
 
     def _validate_parent(self, parent: ParentFacts) -> None:
         """Validate the model that the run starts from, and record its scores."""
@@ -278,10 +283,6 @@ class Trainer:
         scores = [scores_of(result, "valid"), *(scores_of(other, f"valid {name}") for name, other in others.items())]
         self.parent = replace(parent, before=tuple(score for both in scores for score in both))
         self._show(validation_entry(self.state, result, others, best=False))
-
-    def _keep_best(self, weights: dict[str, Tensor]) -> None:
-        host = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-        write_checkpoint(self.run.best, {"model": host}, {"step": self.state.step})
 
     def _save(self) -> None:
         """Save all that a resume needs, unless this step is saved already."""
@@ -293,11 +294,10 @@ class Trainer:
             "ema": self.updater.ema_weights(),
             "optimizer": self.updater.state_tensors(),
         }
-        if self.workers.is_first:
-            state = {"run": self.state.to_json(), "data": self.corpus.fingerprint}
-            if self.parent:
-                state["parent"] = to_plain(self.parent)
-            self.checkpoints.save(self.state.step, groups, state)
+        state = {"run": self.state.to_json(), "data": self.corpus.fingerprint}
+        if self.parent:
+            state["parent"] = to_plain(self.parent)
+        self.checkpoints.save(self.state.step, groups, state)
         self._saved_step = self.state.step
 
 

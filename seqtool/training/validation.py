@@ -16,7 +16,9 @@ from seqtool.evaluation.scores.metrics import MetricScore, score_bleu_chrf
 from seqtool.manifest import ScoreEntry
 from seqtool.model.kinds import build_model
 from seqtool.model.loading import weights_of
+from seqtool.training.distributed import FromFirst, Workers
 from seqtool.training.loss import smoothed_cross_entropy
+from seqtool.training.sharding import AnyTensor, gathered
 from seqtool.translation.engines.torch_engine import TorchEngine
 from seqtool.translation.translator import Translator
 
@@ -54,7 +56,7 @@ class Validator:
         pairs: Sequence[tuple[str, str]],
         tokenizers: TokenizerPair,
         config: Config,
-        device: torch.device,
+        workers: Workers,
         threads: int,
         single_sentences: bool = False,
         others: Mapping[str, Sequence[tuple[str, str]]] | None = None,
@@ -62,7 +64,8 @@ class Validator:
         self.pairs = list(pairs)
         self.others = {name: list(of_other) for name, of_other in (others or {}).items()}
         self.config = config
-        self.device = device
+        self.workers = workers
+        self.device = device = workers.device
         tokenize = config.train.bleu_tokenize
         self._tokenize = None if tokenize == "auto" else tokenize
         self.model = build_model(config.model, tokenizers.vocabularies)
@@ -74,24 +77,26 @@ class Validator:
         self._ids = self._encode(self.pairs)
         self._other_ids = {name: self._encode(of_other) for name, of_other in self.others.items()}
 
-    def run(self, weights: Mapping[str, Tensor], beam: int, **options: Any) -> Validation:
-        """Try these weights; the options are further ones of the search."""
+    def run(self, weights: Mapping[str, AnyTensor], beam: int, **options: Any) -> Validation:
+        """Try these weights, all workers together; the options are further ones of the search."""
         self.use(weights)
-        return self._try(self.pairs, self._ids, beam, options)
+        return self.try_set(None, beam, options)
 
-    def use(self, weights: Mapping[str, Tensor]) -> None:
+    def use(self, weights: Mapping[str, AnyTensor]) -> None:
         """Take these weights into the model that validates."""
         with torch.no_grad():
             for name, tensor in self._weights.items():
-                tensor.copy_(weights[name])
+                tensor.copy_(gathered(weights[name], self.workers))
 
     def run_others(self, beam: int, **options: Any) -> dict[str, Validation]:
         """Try the weights in use on the sets that are only reported."""
-        return {name: self._try(self.others[name], self._other_ids[name], beam, options) for name in self.others}
+        return {name: self.try_set(name, beam, options) for name in self.others}
 
-    def _try(self, pairs: Pairs, ids: Sequence[IdPair], beam: int, options: Mapping[str, Any]) -> Validation:
-        translations = self._translator.translate([src for src, _ in pairs], beam=beam, **options)
-        hypotheses = [translation.text for translation in translations]
+    def try_set(self, name: str | None, beam: int, options: Mapping[str, Any]) -> Validation:
+        """Try the weights in use on the set of this name, or on the one that chooses the model."""
+        pairs = self.pairs if name is None else self.others[name]
+        ids = self._ids if name is None else self._other_ids[name]
+        hypotheses = self._translate([src for src, _ in pairs], beam, options)
         bleu, chrf = score_bleu_chrf(hypotheses, [[tgt for _, tgt in pairs]], self._tokenize)
         return Validation(self._mean_loss(ids), bleu, chrf, hypotheses, self._translator.describe(beam=beam, **options))
 
@@ -105,14 +110,41 @@ class Validator:
             key=lambda pair: (len(pair[1]), len(pair[0])),
         )
 
+    def follow(self) -> None:
+        """Take part in what the first worker validates by a LeadingValidator, until that ends."""
+        while (request := self.workers.share(None)) is not None:
+            task, name, beam, options = request
+            if task == "use":
+                self.use(FromFirst(self.workers, None))
+            else:
+                self.try_set(name, beam, options)
+
+    def _translate(self, sources: Sequence[str], beam: int, options: Mapping[str, Any]) -> list[str]:
+        """Return the translations; each worker makes those of some lines, of about the same length in sum."""
+        order = sorted(range(len(sources)), key=lambda number: len(sources[number]))
+        mine = order[self.workers.rank :: self.workers.size]
+        found = self._translator.translate([sources[number] for number in mine], beam=beam, **options)
+        shares = self.workers.join([(number, one.text) for number, one in zip(mine, found, strict=True)])
+        texts = dict(item for share in shares for item in share)
+        return [texts[number] for number in range(len(sources))]
+
     def _mean_loss(self, ids: Sequence[IdPair]) -> float:
-        """Return the mean negative log-likelihood of a target token, ends included."""
+        """Return the mean negative log-likelihood of a target token, ends included.
+
+        Sums are added in one order, however many workers have computed them.
+        """
+        size = max(16, self.config.train.micro_tokens // (self.config.data.max_tokens + 1))
+        chunks = [ids[start : start + size] for start in range(0, len(ids), size)]
+        shares = self.workers.join(self._sum_losses(chunks[self.workers.rank :: self.workers.size]))
+        sums = [shares[number % len(shares)][number // len(shares)] for number in range(len(chunks))]
+        return sum(nll for nll, _ in sums) / sum(n_tokens for _, n_tokens in sums)
+
+    def _sum_losses(self, chunks: Sequence[Sequence[IdPair]]) -> list[tuple[float, int]]:
+        """Return each chunk's negative log-likelihood and number of target tokens."""
         of_src, of_tgt = self._special
-        total, n_tokens = 0.0, 0
-        rows = max(1, self.config.train.micro_tokens // (self.config.data.max_tokens + 1))
+        sums = []
         with torch.inference_mode():
-            for start in range(0, len(ids), max(rows, 16)):
-                chunk = ids[start : start + max(rows, 16)]
+            for chunk in chunks:
                 src = self._pad([[*s, of_src.eos] for s, _ in chunk], of_src.pad)
                 tgt_in = self._pad([[of_tgt.bos, *t] for _, t in chunk], of_tgt.pad)
                 tgt_out = self._pad([[*t, of_tgt.eos] for _, t in chunk], of_tgt.pad)
@@ -121,9 +153,8 @@ class Validator:
                 _, nll = smoothed_cross_entropy(
                     states, self.model.output_weight, self.model.output_bias, tgt_out.flatten()[real], 0.0
                 )
-                total += float(nll)
-                n_tokens += len(states)
-        return total / n_tokens
+                sums.append((float(nll), len(states)))
+        return sums
 
     def _pad(self, rows: list[list[int]], pad: int) -> Tensor:
         padded = np.full((len(rows), max(map(len, rows))), pad, np.int64)
@@ -144,3 +175,34 @@ def scores_of(validation: Validation, name: str) -> tuple[ScoreEntry, ...]:
         )
         for score in (validation.bleu, validation.chrf)
     )
+
+
+class LeadingValidator:
+    """Validates weights that the first worker has, with the help of the others, which `follow`."""
+
+    def __init__(self, validator: Validator) -> None:
+        self.validator, self.workers, self.others = validator, validator.workers, validator.others
+
+    def __enter__(self) -> "LeadingValidator":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.workers.share(None)
+
+    def run(self, weights: Mapping[str, Tensor], beam: int, **options: Any) -> Validation:
+        """Try these weights; the options are further ones of the search."""
+        self.use(weights)
+        return self._lead(None, beam, options)
+
+    def use(self, weights: Mapping[str, Tensor]) -> None:
+        """Take these weights into the models that validate."""
+        self.workers.share(("use", None, 0, {}))
+        self.validator.use(FromFirst(self.workers, weights))
+
+    def run_others(self, beam: int, **options: Any) -> dict[str, Validation]:
+        """Try the weights in use on the sets that are only reported."""
+        return {name: self._lead(name, beam, options) for name in self.others}
+
+    def _lead(self, name: str | None, beam: int, options: Mapping[str, Any]) -> Validation:
+        self.workers.share(("try", name, beam, options))
+        return self.validator.try_set(name, beam, options)
