@@ -15,9 +15,11 @@ SHARE = 0.6  # of the free memory that a trial may take, since other batches are
 
 def fit_batch_tokens(model: TranslationModel, config: Config, vocab: int, device: torch.device) -> int:
     """Return the largest power of two of tokens, within bounds, that fits the memory at hand."""
-    if device.type == "cuda":
-        return _fit_by_trial(model, config, vocab, device)
-    return _fit_by_estimate(model.bytes_per_token(), free_memory())
+    if device.type != "cuda":
+        return _fit_by_estimate(model.bytes_per_token(), free_memory())
+    if next(model.parameters()).device.type != "cuda":  # it is shared out later, and a whole one may not fit
+        return _fit_by_estimate(model.bytes_per_token(), torch.cuda.mem_get_info(device)[0])
+    return _fit_by_trial(model, config, vocab, device)
 
 
 def _fit_by_trial(model: TranslationModel, config: Config, vocab: int, device: torch.device) -> int:

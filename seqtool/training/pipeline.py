@@ -129,11 +129,11 @@ def build_trainer(
         with torch.no_grad():
             put_weights(model, read_weights(RunDir(request.start_from).require_model().weights), request.start_from)
     shard = choose_shard(config.train, model, workers)
-    config = replace(config, train=replace(config.train, shard=shard))
     if shard == "none":  # else each part of it is brought there when it is shared out
         model.to(workers.device)
     if config.train.batch_tokens == "auto":
         config = fit_batch(config, run, model, data.tokenizers, workers, display)
+    config = replace(config, train=replace(config.train, shard=shard))
     single, threads = has_single_sentences(data.corpus.text), machine.decode_threads
     validator = Validator(data.valid, data.tokenizers, config, workers, threads, single, data.also_valid)
     trainer = Trainer(config, run, model, data.corpus, validator, workers, display, machine, data.bpe_dropout)
