@@ -50,6 +50,20 @@ def corpus(shared: Path) -> list[str]:
 
 
 @pytest.fixture(scope="session")
+def served_run(shared: Path) -> Path:
+    """A run directory, exported for CTranslate2, with a model that translates word by word: what is served."""
+
+    def make(folder: Path) -> None:
+        from tiny_run import make_run
+
+        from seqtool.translation.export.ctranslate2 import export_ctranslate2
+
+        export_ctranslate2(make_run(folder / "run", trained=True), "int8")
+
+    return make_once(shared / "served", make) / "run"
+
+
+@pytest.fixture(scope="session")
 def finished(shared: Path, corpus: list[str]) -> Path:
     """An undisturbed small run, in which nothing imports torch's compiler: that takes as long as importing torch.
 

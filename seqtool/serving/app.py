@@ -122,11 +122,12 @@ class Api:
 
     async def _translate(self, wish: translating.Wish, sources: list[Candidate], client: str) -> list[list[str]]:
         """Return each text's translation and its alternatives; the texts of one language are translated together."""
-        found = [[text] for text in wish.texts]  # as they are in the target language
+        found = [[text] for text in wish.texts]  # in the target language, or nothing to translate
         for source in {candidate.code for candidate in sources} - {wish.target}:
             model = self.models.find(source, wish.target)
             assert model is not None
             rows = [row for row, candidate in enumerate(sources) if candidate.code == source]
+            rows = [row for row in rows if translating.has_words(wish.texts[row])]
             documents = [translating.open_text(wish.format, wish.texts[row]) for row in rows]
             options = translating.make_options(
                 model, wish.n_alternatives + 1, alignment=True if wish.format == "html" else None

@@ -152,6 +152,11 @@ def nth_best(line: Translation, rank: int) -> Translation:
     return replace(line, hypotheses=line.hypotheses[min(rank, len(line.hypotheses) - 1) :]) if rank else line
 
 
+def has_words(text: str) -> bool:
+    """Tell whether there is anything to translate; LibreTranslate gives numbers, signs and emoji back as they are."""
+    return any(char.isalpha() for char in text)
+
+
 def clean_surrogates(text: str) -> str:
     r"""Return a text in which half of a surrogate pair, which JSON may have as "\ud800", is U+FFFD."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
