@@ -31,7 +31,7 @@ def make_batch(rows: int = 13, seed: int = 0) -> Batch:
         tgt_in[row, 0], tgt_in[row, 1 : t + 1] = BOS, ids
         tgt_out[row, :t], tgt_out[row, t] = ids, EOS
     counts = int((src != PAD).sum()), int((tgt_out != PAD).sum())
-    return Batch(src, tgt_in, tgt_out, np.arange(rows), 0, 0, *counts, False, SPECIAL)
+    return Batch(src, tgt_in, tgt_out, np.arange(rows), 0, 0, *counts, False, SPECIAL, SPECIAL.pad)
 
 
 def make_model(dropout: float = 0.0, seed: int = 0) -> Transformer:
@@ -83,7 +83,8 @@ def test_every_row_is_in_exactly_one_part() -> None:
 
 def test_a_worker_without_rows_gives_a_gradient_of_zero() -> None:
     batch = make_batch(3)
-    empty = Batch(batch.src[:0], batch.tgt_in[:0], batch.tgt_out[:0], batch.pairs[:0], 0, 0, 19, 17, False, SPECIAL)
+    nothing = (batch.src[:0], batch.tgt_in[:0], batch.tgt_out[:0], batch.pairs[:0])
+    empty = Batch(*nothing, 0, 0, 19, 17, False, SPECIAL, SPECIAL.pad)
     found, sums = gradients(empty, make_model())
     assert all(gradient.abs().sum() == 0 for gradient in found)
     assert sums.tolist() == [0.0, 0.0]

@@ -86,6 +86,9 @@ class TrainConfig:
         "auto", "arithmetic of the forward and backward pass", choices=("auto", "float32", "bf16", "fp16")
     )
     compile: bool = setting(False, "torch.compile the model")
+    deterministic: bool = setting(
+        True, "on a GPU, use kernels that repeat their results bit for bit, which an exact resume needs; slower"
+    )
     activation_checkpointing: bool = setting(
         False, "keep only the input of each layer, and compute the rest again in the backward pass, to save memory"
     )

@@ -10,6 +10,8 @@ beam has a lineage, the entries of its own past, and sees no others. Exchanging 
 import torch
 from torch import Tensor
 
+from seqtool.model.transfer import to_device
+
 
 class LayerCache:
     """One layer's view of the cache during one decoding step."""
@@ -122,12 +124,13 @@ class Cache:
 
     def select(self, sentences: Tensor, beams: int) -> None:
         """Keep only these sentences, given on the host, each with its `beams` rows."""
-        self.source = [(keep(k, 0, sentences), keep(v, 0, sentences)) for k, v in self.source]
-        kept = sentences.to(self.mask.device)
+        moves = plan_moves(sentences, self.mask.device)
+        self.source = [(keep(k, 0, len(sentences), moves), keep(v, 0, len(sentences), moves)) for k, v in self.source]
+        kept = to_device(sentences, self.mask.device)
         self.mask = self.mask.index_select(0, kept)
         self.lineage = self.lineage.index_select(0, kept)
         if self._states is not None:
-            keep(self._states[:, :, :, :, : self.n_entries], 2, sentences)
+            keep(self._states[:, :, :, :, : self.n_entries], 2, len(sentences), moves)
             self._states = self._states[:, :, : len(sentences)]
 
     def expand(self, beams: int) -> None:
@@ -140,14 +143,19 @@ def as_added(mask: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, float("-inf"))
 
 
-def keep(x: Tensor, dim: int, sentences: Tensor) -> Tensor:
-    """Move some slices of x to the front, in place, and return those; a slice that is in its place is not copied.
+def plan_moves(sentences: Tensor, device: torch.device) -> Tensor:
+    """Return the new and the old place (2, M) of each of the sentences that does not stay where it is.
 
-    The slices are named on the host: to find out on a device what moves would make the host wait for it.
+    The sentences are named on the host: to find out on a device what moves would make the host wait for it.
     """
-    front = x.narrow(dim, 0, len(sentences))
     moved = (sentences != torch.arange(len(sentences))).nonzero().squeeze(1)
-    front.index_copy_(dim, moved.to(x.device), x.index_select(dim, sentences[moved].to(x.device)))
+    return to_device(torch.stack((moved, sentences[moved])), device)
+
+
+def keep(x: Tensor, dim: int, n: int, moves: Tensor) -> Tensor:
+    """Make the moves (2, M) along a dimension of x, in place, and return the first n slices."""
+    front = x.narrow(dim, 0, n)
+    front.index_copy_(dim, moves[0], x.index_select(dim, moves[1]))
     return front
 
 

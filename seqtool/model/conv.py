@@ -18,6 +18,7 @@ from seqtool.model.dropout import Dropout
 from seqtool.model.embedding import Embedding, token_tables
 from seqtool.model.interface import TranslationModel
 from seqtool.model.positions import SinusoidalPositions
+from seqtool.model.transfer import to_device
 
 
 class GatedConvolution(nn.Module):
@@ -107,7 +108,7 @@ class ConvCache:
     def select(self, sentences: Tensor, beams: int) -> None:
         """Keep only these sentences, given on the host, each with its `beams` rows."""
         by_sentence = self.earlier.unflatten(1, (-1, beams))
-        self.earlier = by_sentence.index_select(1, sentences.to(by_sentence.device)).flatten(1, 2)
+        self.earlier = by_sentence.index_select(1, to_device(sentences, by_sentence.device)).flatten(1, 2)
 
     def expand(self, beams: int) -> None:
         """Give every sentence `beams` rows instead of one."""

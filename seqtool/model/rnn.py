@@ -18,6 +18,7 @@ from seqtool.model.dropout import Dropout
 from seqtool.model.embedding import Embedding, token_tables
 from seqtool.model.interface import TranslationModel
 from seqtool.model.padding import last_real, reverse_real
+from seqtool.model.transfer import to_device
 
 LEAST_ROWS = 4  # a product of fewer rows rounds differently on CPUs, and a sentence alone must not differ
 State = tuple[Tensor, ...]  # (h, c) of an LSTM, (h,) of a GRU, each (B, W)
@@ -122,7 +123,8 @@ class RnnCache:
 
     def select(self, sentences: Tensor, beams: int) -> None:
         """Keep only these sentences, given on the host, each with its `beams` rows."""
-        self._map(lambda x: x.unflatten(0, (-1, beams)).index_select(0, sentences.to(x.device)).flatten(0, 1))
+        kept = to_device(sentences, self.fed.device)
+        self._map(lambda x: x.unflatten(0, (-1, beams)).index_select(0, kept).flatten(0, 1))
 
     def expand(self, beams: int) -> None:
         """Give every sentence `beams` rows instead of one."""

@@ -25,12 +25,12 @@ def fit_batch_tokens(model: TranslationModel, config: Config, vocab: int, device
 def _fit_by_trial(model: TranslationModel, config: Config, vocab: int, device: torch.device) -> int:
     """Double the batch until it no longer fits a share of the device's memory."""
     tokens = SMALLEST
+    room = SHARE * (memory_at_hand(device) - bytes_to_come(model, config))
     while tokens < LARGEST:
         try:
             torch.cuda.reset_peak_memory_stats(device)
             _try_batch(model, config, vocab, 2 * tokens, device)
-            used = torch.cuda.max_memory_allocated(device)
-            if used > SHARE * torch.cuda.get_device_properties(device).total_memory:
+            if torch.cuda.max_memory_allocated(device) > room:
                 break
         except (torch.OutOfMemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
@@ -41,6 +41,21 @@ def _fit_by_trial(model: TranslationModel, config: Config, vocab: int, device: t
             torch.cuda.empty_cache()
         tokens *= 2
     return tokens
+
+
+def memory_at_hand(device: torch.device) -> int:
+    """Return the bytes of a GPU that this process has or can still get; other programs may have the rest."""
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free) + torch.cuda.memory_reserved(device)
+
+
+def bytes_to_come(model: TranslationModel, config: Config) -> int:
+    """Count what training will hold beside the trial's weights and gradients.
+
+    That is the optimizer's state, the moving average, the sum of several parts' gradients, and validation's own model.
+    """
+    copies = (1 if config.train.optimizer == "muon" else 2) + bool(config.train.ema) + 1 + 1
+    return copies * sum(weight.numel() * weight.element_size() for weight in model.parameters())
 
 
 def _try_batch(model: TranslationModel, config: Config, vocab: int, tokens: int, device: torch.device) -> None:

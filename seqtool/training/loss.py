@@ -6,6 +6,7 @@ The logits of a large vocabulary are the largest tensor of training by far. Here
 into its loss and its gradient, and given up again before the next slice is made.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -30,15 +31,28 @@ def smoothed_cross_entropy(
         states, weight = states.detach(), weight.detach()  # else a slice's gradient is computed even if never used
         bias = None if bias is None else bias.detach()
     arguments = (states, weight, bias, targets, smoothing)
-    return _SlicedCrossEntropy.apply(*arguments)  # type: ignore[no-untyped-call, no-any-return]
+    with _without_autocast(states.device.type):
+        return _SlicedCrossEntropy.apply(*arguments)  # type: ignore[no-untyped-call, no-any-return]
 
 
 def _in_autocast_type(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Return the tensors in the type of the autocast that is on, or as they are."""
     device = tensors[0].device.type
-    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+    if _autocast_is_on(device):
         return tuple(tensor.to(torch.get_autocast_dtype(device)) for tensor in tensors)
     return tensors
+
+
+def _autocast_is_on(device_type: str) -> bool:
+    return torch.amp.is_autocast_available(device_type) and torch.is_autocast_enabled(device_type)
+
+
+def _without_autocast(device_type: str) -> AbstractContextManager[Any]:
+    """Return a context in which each product is computed in the type that its factors have.
+
+    The sums over all tokens are in float32; autocast would bring them to 16 bits, which float16 does not hold.
+    """
+    return torch.autocast(device_type, enabled=False) if _autocast_is_on(device_type) else nullcontext()
 
 
 def tokens_in_slice(vocab: int, device_type: str) -> int:
@@ -126,7 +140,9 @@ def consistent_cross_entropy(
     smoothed cross-entropies, plus `strength` times the mean of the two divergences KL(p, q) and KL(q, p).
     """
     first, second, weight = _in_autocast_type(first, second, weight)
-    return _SlicedConsistency.apply(first, second, weight, bias, targets, smoothing, strength)  # type: ignore[no-untyped-call, no-any-return]
+    arguments = (first, second, weight, bias, targets, smoothing, strength)
+    with _without_autocast(first.device.type):
+        return _SlicedConsistency.apply(*arguments)  # type: ignore[no-untyped-call, no-any-return]
 
 
 class _SlicedConsistency(torch.autograd.Function):

@@ -144,7 +144,8 @@ def make_blank(model: TranslationModel, device: torch.device) -> MicroBatch:
     """Return a part for a worker that has no rows: two sentences of two tokens."""
     sides = model.vocabularies.source.special, model.vocabularies.target.special
     src, tgt = (torch.full((2, 2), special.eos, device=device) for special in sides)
-    return MicroBatch(src, tgt, torch.arange(4, device=device), tgt.flatten(), is_blank=True)
+    places = torch.arange(4, device=device)
+    return MicroBatch(src, tgt, places, tgt.flatten(), src_real=places[:2], is_blank=True)
 
 
 def make_gradient_maker(

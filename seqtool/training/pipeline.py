@@ -1,6 +1,7 @@
 """The whole of `train`: from a request to a complete run directory, or back to where an interrupted run stood."""
 
 import contextlib
+import os
 import signal
 from dataclasses import replace
 
@@ -122,7 +123,8 @@ def build_trainer(
     config = resolved.config
     machine = resolve_machine(config, workers.device.type)
     torch.set_num_threads(machine.threads)
-    torch.set_float32_matmul_precision("high" if workers.device.type == "cuda" else "highest")
+    if workers.device.type == "cuda":
+        set_up_gpu(config)
     torch.manual_seed(config.train.seed)
     model = build_model(config.model, data.tokenizers.vocabularies)
     if request.start_from:
@@ -149,6 +151,16 @@ def build_trainer(
             )
         display.say(f"continuing at step {trainer.state.step:,}")
     return trainer, validator
+
+
+def set_up_gpu(config: Config) -> None:
+    """Choose how a GPU computes: float32 products with rounded factors (TF32), and repeatable kernels where asked."""
+    torch.set_float32_matmul_precision("high")
+    if config.train.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
+        # As torch.use_deterministic_algorithms, which also imports the compiler: as long as importing torch.
+        torch._C._set_deterministic_algorithms(True, warn_only=True)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # nothing here reads it
 
 
 def fit_batch(

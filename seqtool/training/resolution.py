@@ -189,7 +189,7 @@ def choose_precision(wanted: str, device: str) -> str:
         return wanted
     if device != "cuda":
         return "float32"
-    return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
+    return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16"
 
 
 def choose_shard(config: TrainConfig, model: "TranslationModel", workers: "Workers") -> str:

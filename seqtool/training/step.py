@@ -19,6 +19,7 @@ from seqtool.errors import SeqtoolError
 from seqtool.model.dropout import drawing_from
 from seqtool.model.interface import TranslationModel
 from seqtool.model.oom import is_out_of_memory
+from seqtool.model.transfer import to_device
 from seqtool.process import quick_turns
 from seqtool.training.distributed import Workers
 from seqtool.training.layers import wrap_layers
@@ -36,6 +37,7 @@ class MicroBatch:
     tgt_in: Tensor  # (B, T)
     real: Tensor  # (N,) places of the real target tokens in the flattened (B * T)
     targets: Tensor  # (N,) the tokens to predict there
+    src_real: Tensor  # places of the real source tokens after the first in the flattened (B * (S - 1))
     is_blank: bool = False  # made up, for a worker without rows; its loss does not count
 
     @property
@@ -48,17 +50,11 @@ class MicroBatch:
 def make_micro_batch(batch: Batch, rows: slice, device: torch.device) -> MicroBatch:
     """Bring some rows of a batch to the device without waiting for it."""
     tgt_out = np.ascontiguousarray(batch.tgt_out[rows]).reshape(-1)
-    real = np.flatnonzero(tgt_out != batch.special.pad)
-    arrays = (batch.src[rows], batch.tgt_in[rows], real, tgt_out[real])
-    src, tgt_in, places, targets = (_to_device(array, device) for array in arrays)
-    return MicroBatch(src, tgt_in, places, targets)
-
-
-def _to_device(array: np.ndarray, device: torch.device) -> Tensor:  # type: ignore[type-arg]
-    tensor = torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64))
-    if device.type == "cuda":
-        return tensor.pin_memory().to(device, non_blocking=True)
-    return tensor.to(device)
+    real = np.flatnonzero(tgt_out != batch.special.pad)  # found on the host: a device would make it wait
+    src = np.ascontiguousarray(batch.src[rows], np.int64)
+    src_real = np.flatnonzero(src[:, 1:] != batch.src_pad)
+    arrays = (src, batch.tgt_in[rows], real, tgt_out[real], src_real)
+    return MicroBatch(*(to_device(np.ascontiguousarray(array, np.int64), device) for array in arrays))
 
 
 def split_batch(batch: Batch, micro_tokens: int, multiple: int, device: torch.device) -> list[MicroBatch]:
@@ -99,7 +95,7 @@ class LossOf(nn.Module):
 
     def _with_source(self, part: MicroBatch) -> tuple[Tensor, Tensor]:
         """Add the loss of a model that predicts its source too; the likelihood that is reported is the target's."""
-        model, of_src = self.model, self.model.vocabularies.source.special
+        model = self.model
         memory = model.encode(part.src)
         states = model.decode_states(part.tgt_in, memory).flatten(0, 1).index_select(0, part.real)  # (N, D)
         source = model.source_states(memory)
@@ -107,9 +103,8 @@ class LossOf(nn.Module):
         output = (model.output_weight, model.output_bias)
         loss, nll = smoothed_cross_entropy(states, *output, part.targets, self.smoothing)
         predicted, wanted = source[:, :-1].flatten(0, 1), part.src[:, 1:].flatten()
-        real = (wanted != of_src.pad).nonzero().squeeze(1)
         source_loss, _ = smoothed_cross_entropy(
-            predicted.index_select(0, real), *output, wanted.index_select(0, real), self.smoothing
+            predicted.index_select(0, part.src_real), *output, wanted.index_select(0, part.src_real), self.smoothing
         )
         return loss + model.source_loss * source_loss, nll
 

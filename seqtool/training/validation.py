@@ -1,7 +1,8 @@
 """Validation: the loss on held-out pairs, and BLEU and chrF of real translations of them."""
 
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,14 @@ import torch
 from torch import Tensor
 
 from seqtool.config import Config
+from seqtool.corpus.batches.planning import Ints
 from seqtool.corpus.text import clean_text
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.evaluation.scores.metrics import MetricScore, score_bleu_chrf
 from seqtool.manifest import ScoreEntry
 from seqtool.model.kinds import build_model
 from seqtool.model.loading import weights_of
+from seqtool.model.transfer import to_device
 from seqtool.training.distributed import FromFirst, Workers
 from seqtool.training.loss import smoothed_cross_entropy
 from seqtool.training.sharding import AnyTensor, gathered
@@ -43,6 +46,17 @@ class Validation:
     def value(self, metric: str) -> float:
         """Return the figure by which weights are chosen; higher is better for each metric."""
         return {"bleu": self.bleu.score, "chrf": self.chrf.score, "loss": -self.loss}[metric]
+
+
+@contextlib.contextmanager
+def full_precision() -> Iterator[None]:
+    """Compute float32 products in float32, as in translation, also where training rounds their factors (TF32)."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 class Validator:
@@ -92,6 +106,7 @@ class Validator:
         """Try the weights in use on the sets that are only reported."""
         return {name: self.try_set(name, beam, options) for name in self.others}
 
+    @full_precision()
     def try_set(self, name: str | None, beam: int, options: Mapping[str, Any]) -> Validation:
         """Try the weights in use on the set of this name, or on the one that chooses the model."""
         pairs = self.pairs if name is None else self.others[name]
@@ -142,25 +157,27 @@ class Validator:
     def _sum_losses(self, chunks: Sequence[Sequence[IdPair]]) -> list[tuple[float, int]]:
         """Return each chunk's negative log-likelihood and number of target tokens."""
         of_src, of_tgt = self._special
-        sums = []
+        sums, counts = [], []
         with torch.inference_mode():
             for chunk in chunks:
-                src = self._pad([[*s, of_src.eos] for s, _ in chunk], of_src.pad)
-                tgt_in = self._pad([[of_tgt.bos, *t] for _, t in chunk], of_tgt.pad)
-                tgt_out = self._pad([[*t, of_tgt.eos] for _, t in chunk], of_tgt.pad)
-                real = (tgt_out != of_tgt.pad).flatten()
-                states = self.model(src, tgt_in).flatten(0, 1)[real]
-                _, nll = smoothed_cross_entropy(
-                    states, self.model.output_weight, self.model.output_bias, tgt_out.flatten()[real], 0.0
-                )
-                sums.append((float(nll), len(states)))
-        return sums
+                src = pad_to_longest([[*s, of_src.eos] for s, _ in chunk], of_src.pad)
+                tgt_in = pad_to_longest([[of_tgt.bos, *t] for _, t in chunk], of_tgt.pad)
+                tgt_out = pad_to_longest([[*t, of_tgt.eos] for _, t in chunk], of_tgt.pad).flatten()
+                real = np.flatnonzero(tgt_out != of_tgt.pad)  # on the host, so that nothing waits for the device
+                states = self.model(to_device(src, self.device), to_device(tgt_in, self.device)).flatten(0, 1)
+                states, targets = states[to_device(real, self.device)], to_device(tgt_out[real], self.device)
+                output = (self.model.output_weight, self.model.output_bias)
+                sums.append(smoothed_cross_entropy(states, *output, targets, 0.0)[1])
+                counts.append(len(real))
+        return list(zip(torch.stack(sums).tolist() if sums else [], counts, strict=True))
 
-    def _pad(self, rows: list[list[int]], pad: int) -> Tensor:
-        padded = np.full((len(rows), max(map(len, rows))), pad, np.int64)
-        for row, ids in zip(padded, rows, strict=True):
-            row[: len(ids)] = ids
-        return torch.from_numpy(padded).to(self.device)
+
+def pad_to_longest(rows: list[list[int]], pad: int) -> Ints:
+    """Return rows of ids as one array, filled up with padding."""
+    padded = np.full((len(rows), max(map(len, rows))), pad, np.int64)
+    for row, ids in zip(padded, rows, strict=True):
+        row[: len(ids)] = ids
+    return padded
 
 
 def scores_of(validation: Validation, name: str) -> tuple[ScoreEntry, ...]:

@@ -46,6 +46,7 @@ class Batch:
     n_tgt_tokens: int
     last_in_epoch: bool
     special: SpecialIds  # of the target
+    src_pad: int  # the source's padding
     shared: tuple[int, int] | None = None  # the extent where workers share a global batch
 
     @property
@@ -139,6 +140,7 @@ def make_batch(
         n_tgt_tokens=n_tgt_tokens + len(pairs),
         last_in_epoch=index == len(epoch_plan) - 1,
         special=of_tgt,
+        src_pad=of_src.pad,
         shared=(-(-len(pairs) // n_workers), longest + 1),
     )
 

@@ -20,6 +20,7 @@ from seqtool.errors import OptionError, SeqtoolError
 from seqtool.model.interface import TranslationModel
 from seqtool.model.loading import load_model
 from seqtool.model.oom import is_out_of_memory
+from seqtool.model.transfer import to_device
 from seqtool.process import choose_device, count_cores
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.batching import LENGTH_STEP, MIN_ROWS, pad_rows, padded_length, plan_batches
@@ -167,15 +168,16 @@ class TorchEngine:
         constraints = Constraints(options, self.vocabularies.target.special, limits, prefixes, self.device)
         look_every = 1 if self.on_cpu else LOOK_EVERY
         if options.sample:
-            chances = random_table(options.seed, sources, n_beams, max(limits) + 1).to(self.device)
+            chances = to_device(random_table(options.seed, sources, n_beams, max(limits) + 1), self.device)
             parts = sample(self.models, src, chances, constraints, options, sentences, look_every=look_every)
         else:
             parts = beam_search(self.models, src, constraints, options, sentences, look_every=look_every)
         n_kept = options.n_best if options.diverse_groups > 1 and not options.coverage_penalty else n_beams
         found: list[list[TokenHypothesis]] = [[] for _ in range(n_real)]
-        for rows, finished in parts:
-            for row, hypotheses in zip(rows, read_finished(finished, n_kept, merge=not options.sample), strict=True):
-                found[row] = hypotheses
+        rows = [row for closed, _ in parts for row in closed]
+        finished = Finished(*map(torch.cat, zip(*(ended for _, ended in parts), strict=True)))  # read all at once
+        for row, hypotheses in zip(rows, read_finished(finished, n_kept, merge=not options.sample), strict=True):
+            found[row] = hypotheses
         if not all(found):
             raise SeqtoolError("the model's output is not a number; its weights are damaged or its training diverged")
         return found
@@ -231,12 +233,12 @@ class TorchEngine:
         special = self.vocabularies.target.special
         tgt_in = pad_rows([[special.bos, *target] for target in targets], special.pad, self.n_positions)
         tgt_out = pad_rows([[*target, special.eos] for target in targets], special.pad, self.n_positions)
-        return self._pad_sources(sources), tgt_in.to(self.device), tgt_out.to(self.device)
+        return self._pad_sources(sources), to_device(tgt_in, self.device), to_device(tgt_out, self.device)
 
     def _pad_sources(self, sources: Sequence[Sequence[int]]) -> Tensor:
         special = self.vocabularies.source.special
         rows = [[*source, special.eos] for source in sources]
-        return pad_rows(rows, special.pad, self.n_positions).to(self.device)
+        return to_device(pad_rows(rows, special.pad, self.n_positions), self.device)
 
     def _run(
         self, work: Callable[[list[int]], list[Result]], batches: list[list[int]], on_done: OnDone | None = None
@@ -244,7 +246,8 @@ class TorchEngine:
         """Work on all batches, on a CPU in the engine's threads."""
 
         def compute(batch: list[int]) -> list[Result]:
-            with torch.inference_mode(), self._turn:
+            current = nullcontext() if self.device.type != "cuda" else torch.cuda.device(self.device)  # of this thread
+            with torch.inference_mode(), self._turn, current:
                 return work_or_halve(work, batch)
 
         results: Iterator[list[Result]] = (

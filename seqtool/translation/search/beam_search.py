@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from seqtool.model.interface import Seq2Seq
+from seqtool.model.transfer import to_device
 from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.search.beam_step import (
     NOTHING,
@@ -91,7 +92,7 @@ def start_beams(constraints: Constraints, options: SearchOptions) -> Beams:
         ids=torch.zeros((n_sentences, 1, 1, room), dtype=torch.long, device=device),
         log_probs=torch.zeros((n_sentences, 1, 1), device=device),
         finished=no_finished(n_sentences, options.diverse_groups, n_kept(options), room, device),
-        last_weight=torch.tensor(weights, device=device),
+        last_weight=to_device(torch.tensor(weights), device),
     )
 
 
@@ -192,14 +193,14 @@ def collect(
     """Move what sentences found that are done to the results."""
     rows, closed = sentences.close(done)
     if rows:
-        results.append((closed, select_finished(finished, torch.tensor(rows, device=finished.scores.device))))
+        results.append((closed, select_finished(finished, to_device(rows, finished.scores.device))))
 
 
 def drop_others(
     keep: list[int], going: Candidates, decoding: Decoding, beams: Beams, constraints: Constraints
 ) -> Candidates:
     """Go on with only some sentences."""
-    kept = torch.tensor(keep, device=going.tokens.device)
+    kept = to_device(keep, going.tokens.device)
     decoding.select(keep)
     beams.select(kept)
     constraints.select(kept)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from seqtool.corpus.tokenizer.interface import SpecialIds
+from seqtool.model.transfer import to_device
 from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.options import check_ids, check_known
 from seqtool.translation.search.beam_step import NOTHING, Candidates
@@ -36,14 +37,14 @@ class Constraints:
         self.special = special
         self.highest = check_ids(options, prefixes, special)
         self.no_repeat_ngram = options.no_repeat_ngram
-        self.banned = torch.tensor([special.pad, special.bos, *options.banned], device=device)
-        self.required = torch.tensor(sorted(set(options.required)), dtype=torch.long, device=device)  # (Q)
-        self.limits = torch.tensor(limits, device=device)  # (B)
+        self.banned = to_device([special.pad, special.bos, *options.banned], device)
+        self.required = to_device(torch.tensor(sorted(set(options.required)), dtype=torch.long), device)  # (Q)
+        self.limits = to_device(limits, device)  # (B)
         # What the host knows, so that no step has to ask the device.
         self.host_limits, self.shortest_limit, self.longest_limit = limits, min(limits), max(limits)
         self.longest_prefix = max(len(prefix) for prefix in prefixes)
         padded = [[*prefix, *[special.pad] * (self.longest_prefix - len(prefix))] for prefix in prefixes]
-        self.prefixes = torch.tensor(padded, dtype=torch.long, device=device)  # (B, longest_prefix)
+        self.prefixes = to_device(torch.tensor(padded, dtype=torch.long), device)  # (B, longest_prefix)
 
     def select(self, sentences: Tensor) -> None:
         """Keep only some sentences."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from seqtool.model.interface import Seq2Seq
+from seqtool.model.transfer import to_device
 from seqtool.translation.search.ensemble import join_logits
 
 DROP_SHARE = 0.05  # finished sentences are dropped when they are this share of the batch
@@ -52,7 +53,8 @@ class Decoding:
     def select(self, sentences: list[int]) -> None:
         """Keep only some sentences."""
         kept = torch.tensor(sentences)
-        self.memories = [memory.select(kept.to(self.first.device)) for memory in self.memories]
+        on_device = to_device(kept, self.first.device)
+        self.memories = [memory.select(on_device) for memory in self.memories]
         for cache in self.caches:
             cache.select(kept, self.n_beams)
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from seqtool.model.interface import Seq2Seq
+from seqtool.model.transfer import to_device
 from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.search.beam_step import Finished
 from seqtool.translation.search.constraints import Constraints
@@ -105,7 +106,7 @@ def sample(
                 break
             keep = sentences.drop(DROP_SHARE)
             if keep is not None:
-                kept = torch.tensor(keep, device=src.device)
+                kept = to_device(keep, src.device)
                 decoding.select(keep)
                 samples.select(kept)
                 constraints.select(kept)
@@ -139,11 +140,11 @@ def collect(
     rows, closed = sentences.close(ended)
     if not rows:
         return
-    done = torch.tensor(rows, device=samples.ids.device)
+    done = to_device(rows, samples.ids.device)
     lengths, log_probs = samples.lengths.index_select(0, done), samples.log_probs.index_select(0, done)
     room = samples.ids.shape[-1]
     weights = [1 / length_penalty(length + 1, options.length_penalty) for length in range(room + 1)]
-    scores = log_probs * torch.tensor(weights, device=log_probs.device)[lengths]
+    scores = log_probs * to_device(torch.tensor(weights), log_probs.device)[lengths]
     scores, order = scores.sort(dim=1, descending=True, stable=True)
     ids = samples.ids.index_select(0, done).gather(1, order[..., None].expand(-1, -1, room))
     found = Finished(scores, log_probs.gather(1, order), lengths.gather(1, order), ids, lengths[:, 0])
