@@ -228,3 +228,18 @@ def test_the_consistency_loss_has_the_gradient_of_its_formula_with_an_output_bia
     loss, _ = consistent_cross_entropy(*inputs, targets, 0.1, 5.0)
     torch.testing.assert_close(loss, expected)
     torch.testing.assert_close(torch.autograd.grad(loss, inputs), torch.autograd.grad(expected, inputs))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_sums_over_many_tokens_are_computed_in_float32_under_autocast(dtype: torch.dtype) -> None:
+    """float16 ends at 65,504, which the sum of 40,000 states of 4 exceeds; bfloat16 would keep three digits."""
+    torch.manual_seed(1)
+    states, weight = 4 + 0.1 * torch.randn(40_000, 8), torch.randn(16, 8).to(dtype).float()
+    targets = torch.randint(16, (40_000,))
+    rounded = states.to(dtype).float()
+    expected = F.cross_entropy((rounded @ weight.T).to(dtype).float(), targets, reduction="sum", label_smoothing=0.1)
+    with torch.autocast("cpu", dtype):
+        loss, _ = smoothed_cross_entropy(states, weight, None, targets, 0.1)
+        both, _ = consistent_cross_entropy(states, states, weight, None, targets, 0.1, 1.0)
+    torch.testing.assert_close(loss, expected, rtol=1e-4, atol=0)
+    torch.testing.assert_close(both, expected, rtol=1e-4, atol=0)

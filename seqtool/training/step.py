@@ -54,7 +54,9 @@ def make_micro_batch(batch: Batch, rows: slice, device: torch.device) -> MicroBa
     src = np.ascontiguousarray(batch.src[rows], np.int64)
     src_real = np.flatnonzero(src[:, 1:] != batch.src_pad)
     arrays = (src, batch.tgt_in[rows], real, tgt_out[real], src_real)
-    return MicroBatch(*(to_device(np.ascontiguousarray(array, np.int64), device) for array in arrays))
+    sent = (to_device(np.ascontiguousarray(array, np.int64), device) for array in arrays)
+    src, tgt_in, places, targets, src_places = sent
+    return MicroBatch(src, tgt_in, places, targets, src_places)
 
 
 def split_batch(batch: Batch, micro_tokens: int, multiple: int, device: torch.device) -> list[MicroBatch]:
