@@ -8,6 +8,7 @@ from seqtool.config import Config
 from seqtool.model.interface import TranslationModel
 from seqtool.model.oom import is_out_of_memory
 from seqtool.training.loss import smoothed_cross_entropy
+from seqtool.training.memory import bytes_per_parameter
 
 SMALLEST, LARGEST = 512, 65536
 SHARE = 0.6  # of the free memory that a trial may take, since other batches are shaped less kindly
@@ -52,10 +53,10 @@ def memory_at_hand(device: torch.device) -> int:
 def bytes_to_come(model: TranslationModel, config: Config) -> int:
     """Count what training will hold beside the trial's weights and gradients.
 
-    That is the optimizer's state, the moving average, the sum of several parts' gradients, and validation's own model.
+    That is the optimizer's state and the moving average, the sum of several parts' gradients, and validation's own
+    model: as much as all that is kept of a model in training, since the last two stand for its weights and gradients.
     """
-    copies = (1 if config.train.optimizer == "muon" else 2) + bool(config.train.ema) + 1 + 1
-    return copies * sum(weight.numel() * weight.element_size() for weight in model.parameters())
+    return bytes_per_parameter(config.train) * sum(weight.numel() for weight in model.parameters())
 
 
 def _try_batch(model: TranslationModel, config: Config, vocab: int, tokens: int, device: torch.device) -> None:

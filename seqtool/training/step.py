@@ -54,9 +54,8 @@ def make_micro_batch(batch: Batch, rows: slice, device: torch.device) -> MicroBa
     src = np.ascontiguousarray(batch.src[rows], np.int64)
     src_real = np.flatnonzero(src[:, 1:] != batch.src_pad)
     arrays = (src, batch.tgt_in[rows], real, tgt_out[real], src_real)
-    sent = (to_device(np.ascontiguousarray(array, np.int64), device) for array in arrays)
-    src, tgt_in, places, targets, src_places = sent
-    return MicroBatch(src, tgt_in, places, targets, src_places)
+    sent = [to_device(np.ascontiguousarray(array, np.int64), device) for array in arrays]
+    return MicroBatch(src=sent[0], tgt_in=sent[1], real=sent[2], targets=sent[3], src_real=sent[4])
 
 
 def split_batch(batch: Batch, micro_tokens: int, multiple: int, device: torch.device) -> list[MicroBatch]:
