@@ -122,10 +122,18 @@ class RunDir:
             raise SeqtoolError(f"{self.path}: no such model folder; train one with 'seqtool train -o {self.path}'")
         for needed in (self.config, self.tokenizer, self.weights):
             if not needed.exists():
-                raise SeqtoolError(
-                    f"{self.path}: not a trained model ({needed.name} is missing); name the folder of a training"
-                )
+                raise SeqtoolError(f"{self.path}: {needed.name} is missing, so {self._explain_missing(needed)}")
         return self
+
+    def _explain_missing(self, needed: Path) -> str:
+        """Return what it means that a file of the model is missing, and what to do."""
+        if needed == self.weights and self.checkpoint_folders():
+            return "this training has not ended; give the same 'seqtool train' command again to continue it"
+        if needed == self.weights and self.prepared.exists():
+            return "its training has saved no checkpoint yet; wait for the first one, or start it again"
+        if self.config.exists() and not self.prepared.exists():
+            return "the model is not whole; restore it from a copy"
+        return "this is not the folder of a model; give the one that 'seqtool train -o' was given"
 
     def verify(self) -> None:
         """Raise if a file of the model is not the one that the manifest records."""

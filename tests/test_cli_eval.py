@@ -295,7 +295,7 @@ def test_what_vs_names_is_checked_before_anything_is_translated(model: RunDir, f
     for name, message in (
         ("none", "none: no such file"),
         ("short", "short has 2 lines but the reference of ref has 5"),
-        ("nothing", "nothing: not a trained model"),
+        ("nothing", "nothing: config.toml is missing, so this is not the folder of a model"),
     ):
         # A damaged model would be told first, if it were loaded.
         found = run_eval("-m", damaged, folder / "src", folder / "ref", "--vs", tmp_path / name)

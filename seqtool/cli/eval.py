@@ -187,9 +187,9 @@ def check_before_work(options: "MetricOptions", outputs: list[Path], recorded: P
 def configured_tokenizer(models: list[Path]) -> str:
     """Return sacreBLEU's tokenizer that a model was validated with; "auto" without a model."""
     from seqtool.config import load_config
-    from seqtool.run_directory import RunDir
+    from seqtool.unfinished import find_model
 
-    return load_config(RunDir(models[0]).require_files().config).train.bleu_tokenize if models else "auto"
+    return load_config(find_model(models[0]).config).train.bleu_tokenize if models else "auto"
 
 
 def read_test_set(

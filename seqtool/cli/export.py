@@ -51,9 +51,14 @@ def export(
         raise OptionError(f"cannot export to '{to}'{suggest(to, FORMATS)}")
     if to == "huggingface" and quantization:
         raise OptionError("--quantization is for ctranslate2 and argos; Hugging Face's form is float32")
-    from seqtool.run_directory import RunDir
+    from seqtool.unfinished import CheckpointRun, find_model
 
-    run = RunDir(model).require_model()
+    run = find_model(model)
+    if isinstance(run, CheckpointRun):
+        for note in run.note_changes():
+            notify(note)
+        if out is None:
+            raise OptionError(f"{run.folder}: where should the export of a checkpoint go? Name a place with -o")
     if out is None:
         if to != "ctranslate2":
             raise OptionError(f"where should the export to {to} go? Name a place with -o")

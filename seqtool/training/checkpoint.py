@@ -1,8 +1,6 @@
 """Checkpoints: whole or not there, checked when read, and written while training goes on."""
 
 import errno
-import hashlib
-import json
 import shutil
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,6 +19,7 @@ from seqtool.run_directory import RunDir
 from seqtool.training.distributed import Workers
 from seqtool.training.sharding import AnyTensor, Rows
 from seqtool.training.tensor_file import write_tensors
+from seqtool.unfinished import STATE, hash_state, read_state
 
 Groups = Mapping[str, Mapping[str, AnyTensor]]  # tensors by name, by the file they go to
 ALONE = Workers(0, 1, torch.device("cpu"))
@@ -148,8 +147,8 @@ def write_checkpoint(path: Path, groups: Groups, state: dict[str, Any], workers:
                     )
                 sums[file.name] = sha256_of(file)
             content = {"files": sums, **state}
-            text = to_json({"sha256": _sum_of(content), **content})
-            (folder / "state.json").write_text(text, encoding="utf-8")
+            text = to_json({"sha256": hash_state(content), **content})
+            (folder / STATE).write_text(text, encoding="utf-8")
     except Exception as error:
         if is_disk_full(error):
             raise SeqtoolError(
@@ -162,9 +161,7 @@ def write_checkpoint(path: Path, groups: Groups, state: dict[str, Any], workers:
 def read_checkpoint(path: Path) -> Checkpoint:
     """Open a checkpoint after comparing every file with its checksum."""
     try:
-        state = json.loads((path / "state.json").read_text(encoding="utf-8"))
-        if state.pop("sha256") != _sum_of(state):
-            raise SeqtoolError(f"{path}: damaged checkpoint (state.json does not match its checksum)")
+        state = read_state(path)
         for name, expected in state["files"].items():
             if sha256_of(path / name) != expected:
                 raise SeqtoolError(f"{path}: damaged checkpoint ({name} does not match its checksum)")
@@ -186,7 +183,3 @@ def _copy_to_host(tensors: Mapping[str, AnyTensor]) -> dict[str, AnyTensor]:
         assert isinstance(tensor, Tensor)
         copies[name] = torch.empty_like(tensor, device="cpu").copy_(tensor.detach()).contiguous()
     return copies
-
-
-def _sum_of(state: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -31,6 +32,7 @@ from seqtool.training.state import CALIBRATION_STEPS, NOT_PLANNED, RunState, Win
 from seqtool.training.step import train_step
 from seqtool.training.tensorboard import TensorboardLog
 from seqtool.training.validation import Validation, Validator, scores_of
+from seqtool.unfinished import describe_surroundings
 
 AGREE_EVERY = 10  # steps between the points where several workers agree to stop, or on how many steps fit the time
 
@@ -253,6 +255,11 @@ class Trainer:
             self._save()
             self.checkpoints.wait()
 
+    @cached_property
+    def surroundings(self) -> dict[str, str]:
+        """What the checkpoints of this session belong to."""
+        return describe_surroundings(self.run)
+
     def _validate(self) -> None:
         """Validate, each worker a share of the pairs, and note a new best."""
         if self.validator is None:
@@ -264,7 +271,8 @@ class Trainer:
         best = state.best_score is None or value > state.best_score
         if best:
             state.best_score, state.best_step, state.validations_since_best = value, state.step, 0
-            write_checkpoint(self.run.best, {"model": weights}, {"step": state.step}, self.workers)
+            known = {"step": state.step, "belongs_to": self.surroundings}
+            write_checkpoint(self.run.best, {"model": weights}, known, self.workers)
         else:
             state.validations_since_best += 1
         self._tick()
@@ -294,7 +302,7 @@ class Trainer:
             "ema": self.updater.ema_weights(),
             "optimizer": self.updater.state_tensors(),
         }
-        state = {"run": self.state.to_json(), "data": self.corpus.fingerprint}
+        state = {"run": self.state.to_json(), "data": self.corpus.fingerprint, "belongs_to": self.surroundings}
         if self.parent:
             state["parent"] = to_plain(self.parent)
         self.checkpoints.save(self.state.step, groups, state)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
-from seqtool.run_directory import RunDir
+from seqtool.unfinished import find_model
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,8 +52,8 @@ class AttentionReader:
     def __init__(self, path: Path) -> None:
         from seqtool.model.loading import load_model
 
-        run = RunDir(path)
-        self.tokenizers = load_pair(run.require_model())
+        run = find_model(path)
+        self.tokenizers = load_pair(run)
         self.model = load_model(run, self.tokenizers.vocabularies)
 
     @property

@@ -3,8 +3,9 @@
 Needs no torch: sizes come from the configuration, the tokenizer and the header of the weights.
 """
 
+import contextlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from seqtool.model.header import count_weights
 from seqtool.model.kinds import kind_of
 from seqtool.run_directory import RunDir
 from seqtool.translation.export.record import find_damage, read_record
+from seqtool.unfinished import read_state
 from seqtool.verification import checksum, require_regular
 
 
@@ -44,6 +46,7 @@ class Card:
     vocabulary: tuple[int, int] | None  # source and target
     data: DataFacts = DataFacts()
     files: tuple[FileCheck, ...] = ()
+    saved: Mapping[str, Any] = field(default_factory=dict)  # where a training stands by its newest checkpoint
 
     @property
     def problems(self) -> list[str]:
@@ -72,8 +75,11 @@ class Card:
         if self.manifest.training:
             return self.manifest.training
         last = self.history.train[-1] if self.history.train else {}
+        saved = self.saved
+        if saved.get("step", 0) > self.history.last_step:
+            last = {"epoch": saved["epoch"], "minutes": saved["seconds"] / 60}
         return TrainingFacts(
-            steps=self.history.last_step,
+            steps=max(self.history.last_step, saved.get("step", 0)),
             epochs=last.get("epoch"),
             minutes=last.get("minutes"),
             finished=self.state == "trained",  # an averaged model has no history of its own
@@ -133,7 +139,18 @@ def read_card(run: RunDir, verify: bool = True) -> Card:
         vocabulary=vocabulary,
         data=manifest.data if manifest.data != DataFacts() else describe_prepared(run),
         files=tuple(files),
+        saved=read_saved(run),
     )
+
+
+def read_saved(run: RunDir) -> dict[str, Any]:
+    """Return where a training stands by its newest checkpoint that can be read."""
+    for folder in reversed(run.checkpoint_folders()):
+        with contextlib.suppress(SeqtoolError):
+            state = read_state(folder).get("run", {})
+            if all(isinstance(state.get(name), int | float) for name in ("step", "epoch", "seconds")):
+                return dict(state)
+    return {}
 
 
 def check_files(run: RunDir, sums: Mapping[str, str], verify: bool) -> list[FileCheck]:

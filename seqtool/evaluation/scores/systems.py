@@ -13,6 +13,7 @@ from seqtool.manifest import ScoreEntry
 from seqtool.progress import Progress, ShowProgress, ignore
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.settings import EngineSettings
+from seqtool.unfinished import CheckpointRun, find_model
 from seqtool.verification import checksum
 
 
@@ -38,7 +39,7 @@ def check_can_translate(models: Sequence[Path], test_set: ReferenceSet) -> list[
     if test_set.sources is None:
         raise OptionError(f"{name_models(models)} is a model, but the source to translate is not known; give `source`")
     for model in models:
-        RunDir(model).require_model()
+        find_model(model)
     return test_set.sources
 
 
@@ -62,7 +63,9 @@ def translate_set(
     sources = check_can_translate(models, test_set)
     from seqtool.translation.translator import Translator
 
-    translator = Translator.with_engine(models, settings, notify=notify)
+    runs = [find_model(model) for model in models]
+    places = [run.folder if isinstance(run, CheckpointRun) else run.path for run in runs]
+    translator = Translator.with_engine(places, settings, notify=notify)
     options = translator.make_options(**search)
 
     def tell(share: float) -> None:
@@ -71,7 +74,7 @@ def translate_set(
     translations = translator.translate(sources, options, progress=tell)
     decoding = {
         **translator.describe(options),
-        "model": "+".join(checksum(RunDir(model).weights) for model in models),
+        "model": "+".join(checksum(run.weights) for run in runs),
         "seqtool": __version__,
     }
     lines = [translation.text for translation in translations]

@@ -19,6 +19,7 @@ from seqtool.translation.engines.ct2_engine import IMPORTS, CTranslate2Engine, i
 from seqtool.translation.engines.interface import Engine
 from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.export.record import find_damage, read_record
+from seqtool.unfinished import find_model
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,15 @@ def load_parts(folders: list[Path], settings: EngineSettings) -> TranslatorParts
     """Open one run directory, or several as an ensemble, with the engine asked for."""
     if not folders:
         raise OptionError("no model is given; name a run directory with `model`")
-    runs = [RunDir(folder).require_model() for folder in folders]
-    single_sentences = has_single_sentences(runs[0].read_manifest().data.text)
-    return replace(load_engine(runs, settings), single_sentences=single_sentences)
+    while True:
+        runs = [find_model(folder) for folder in folders]
+        try:
+            single_sentences = has_single_sentences(runs[0].read_manifest().data.text)
+            return replace(load_engine(runs, settings), single_sentences=single_sentences)
+        except SeqtoolError:
+            if all(run.weights.exists() for run in runs):
+                raise
+            # A training that is at work has removed the checkpoint, and written a newer one.
 
 
 def load_engine(runs: list[RunDir], settings: EngineSettings) -> TranslatorParts:

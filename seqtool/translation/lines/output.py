@@ -11,9 +11,9 @@ from typing import Any, BinaryIO
 
 from seqtool.errors import SeqtoolError
 from seqtool.files import locked, make_folder, sync, to_json, write_whole
-from seqtool.run_directory import RunDir
 from seqtool.translation.engines.interface import Engine
 from seqtool.translation.export.record import read_record
+from seqtool.unfinished import find_model
 from seqtool.verification import MIB, read_limited, seal
 
 PATIENCE = 2.0  # seconds: a process that was stopped, and whose work is continued, may still be ending
@@ -195,7 +195,7 @@ class FileSink:
 
 def fingerprint(models: Sequence[Path], engine: Engine, identity: Sequence[Any]) -> str:
     """Return a text that changes when a translation would: by its model, its arithmetic, its options or its form."""
-    runs = [RunDir(path) for path in models]
+    runs = [find_model(path) for path in models]
     exported = read_record(runs[0].ctranslate2) if engine.name == "ctranslate2" else None
     parts = [[run.checksums() for run in runs], engine.name, engine.compute_type, exported, *identity]
     return hashlib.sha256(repr(parts).encode()).hexdigest()
