@@ -71,6 +71,11 @@ class RunDir:
         return self.path / "prepared"
 
     @property
+    def plan(self) -> Path:
+        """The order of the pairs in the present epochs, where the corpus is large."""
+        return self.path / "plan"
+
+    @property
     def report(self) -> Path:
         return self.path / "report.html"
 
@@ -100,7 +105,7 @@ class RunDir:
 
     def remove(self) -> None:
         """Remove what a run left in the folder, and nothing else."""
-        for folder in (self.checkpoints, self.prepared, self.ctranslate2, self.tensorboard):
+        for folder in (self.checkpoints, self.prepared, self.plan, self.ctranslate2, self.tensorboard):
             shutil.rmtree(folder, ignore_errors=True)
         for file in (*self.model_files, self.manifest, self.metrics, self.valid_lines, self.report):
             file.unlink(missing_ok=True)

@@ -99,7 +99,8 @@ class Trainer:
         state, train = self.state, self.config.train
         batch_tokens = train.batch_tokens
         assert isinstance(batch_tokens, int), "'auto' is resolved before training starts"
-        plan = BatchPlan(self.corpus.src_lengths, self.corpus.tgt_lengths, batch_tokens, train.seed, self.corpus.ranges)
+        corpus, folder = self.corpus, self.run.plan / f"{self.corpus.fingerprint[:16]}-{train.seed}"
+        plan = BatchPlan(corpus.src_lengths, corpus.tgt_lengths, batch_tokens, train.seed, corpus.ranges, folder)
         state.epoch_steps = len(plan.epoch(0)) if train.epochs else 0
         self._resolve_steps()
         start = (state.epoch, state.index)

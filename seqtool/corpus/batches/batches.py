@@ -12,7 +12,8 @@ from typing import Protocol
 import numpy as np
 
 from seqtool.corpus.batches.bpe_dropout import BpeDropout
-from seqtool.corpus.batches.planning import BatchPlan, EpochPlan, Ints, PairRange
+from seqtool.corpus.batches.ordering import Ints
+from seqtool.corpus.batches.planning import BatchPlan, EpochPlan, PairRange
 from seqtool.corpus.batches.prefetch import Prefetched
 from seqtool.corpus.preparing.token_array import TokenArray
 from seqtool.corpus.tokenizer.interface import SpecialIds

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from seqtool.corpus.batches.planning import Ints, random_bits
+from seqtool.corpus.batches.ordering import Ints
+from seqtool.corpus.batches.planning import random_bits
 from seqtool.corpus.tokenizer.bpe import BpeTokenizer
 from seqtool.corpus.tokenizer.interface import SPACE, Tokenizer, TokenizerPair
 from seqtool.errors import SeqtoolError

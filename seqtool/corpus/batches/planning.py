@@ -2,19 +2,26 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from seqtool.corpus.batches.ordering import (
+    CHUNK,
+    GROUP,
+    Chunks,
+    Ints,
+    Lengths,
+    RandomBits,
+    SortedFile,
+    make_keys,
+    sort_in_memory,
+)
 from seqtool.errors import SeqtoolError
 
-Ints = NDArray[Any]
-
-_KEY_BITS = 64
 _MIN_SHIFTED = 8  # batches in an epoch from which on their cuts are shifted
-_MAX_SKEW = 2047  # differences of source and target length beyond this are not told apart in sorting
 
 
 @dataclass(frozen=True)
@@ -57,100 +64,88 @@ class BatchPlan:
         batch_tokens: int,
         seed: int,
         ranges: Sequence[PairRange] | None = None,
+        folder: Path | None = None,
     ) -> None:
+        """Take lengths, and a folder of this corpus and seed for the files of epochs too large for the memory."""
         if not len(src_lengths):
             raise SeqtoolError("the corpus has no pairs left to train on; run 'seqtool check' to see what was dropped")
         assert len(src_lengths) == len(tgt_lengths)
         self.src_lengths, self.tgt_lengths = src_lengths, tgt_lengths
         self.batch_tokens, self.seed = batch_tokens, seed
         self.ranges = tuple(ranges) if ranges is not None else (PairRange(0, len(src_lengths)),)
+        self.folder = folder
         self.epoch = lru_cache(maxsize=2)(self._plan_epoch)
 
     def _plan_epoch(self, epoch: int) -> EpochPlan:
         """Return the batches of an epoch; the last two that were asked for are kept."""
-        pairs = self._pairs_of(epoch)
-        bits = random_bits(len(pairs), self.seed, epoch, 0)
-        order, longest = sort_by_length(pairs, self.src_lengths, self.tgt_lengths, bits)
+        chunks = partial(self._pairs_of, epoch)
+        lengths = Lengths.survey(chunks, self.src_lengths, self.tgt_lengths)
+        order = self._sort(epoch, chunks, lengths)
         phase = int(random_bits(1, self.seed, epoch, 1)[0])
-        starts = cut_batches(longest, self.batch_tokens, phase)
+        starts = cut_batches(lengths.counts, self.batch_tokens, phase)
         shuffled = np.argsort(random_bits(len(starts) - 1, self.seed, epoch, 2), kind="stable")
         return EpochPlan(order, starts, shuffled)
 
-    def _pairs_of(self, epoch: int) -> Ints:
-        """Return the pairs of an epoch, each as often as its weight says, sorted by number.
+    def _sort(self, epoch: int, chunks: Chunks, lengths: Lengths) -> Ints:
+        """Return the pairs by length, in random order among equals."""
+        is_small = all(span.last <= 1 << 32 for span in self.ranges)
+        dtype = np.dtype(np.uint32 if is_small else np.int64)
+
+        def keys() -> Iterator[tuple[Ints, Ints]]:
+            bits = RandomBits(self.seed, epoch, 0)
+            return make_keys(chunks, self.src_lengths, self.tgt_lengths, lengths, bits)
+
+        if self.folder is None or len(lengths) <= GROUP:
+            return sort_in_memory(keys(), lengths, dtype)
+        return SortedFile(self.folder, epoch, dtype).open_or_write(keys, lengths)
+
+    def _pairs_of(self, epoch: int) -> Iterator[Ints]:
+        """Yield the pairs of an epoch, each as often as its weight says, sorted by number.
 
         A pair of weight w occurs floor((e + 1) w + u) - floor(e w + u) times in epoch e, where u in [0, 1) is its own
         random number: exactly w times where w is whole, and never more than one off from e w after e epochs.
         """
-        found = []
         for number, span in enumerate(self.ranges):
-            pairs = np.arange(span.first, span.last, dtype=np.uint32 if span.last <= 1 << 32 else np.int64)
-            if span.weight == int(span.weight):
-                times: Any = int(span.weight)
-            else:
-                own = (random_bits(len(pairs), self.seed, number, 3) >> np.uint64(11)) * 2.0**-53
-                times = (np.floor((epoch + 1) * span.weight + own) - np.floor(epoch * span.weight + own)).astype(int)
-            found.append(pairs if span.weight == 1 else np.repeat(pairs, times))
-        return np.concatenate(found) if len(found) > 1 else found[0]
+            bits, size = RandomBits(self.seed, number, 3), max(1, int(CHUNK / max(1.0, span.weight)))
+            for first in range(span.first, span.last, size):
+                pairs = np.arange(first, min(first + size, span.last), dtype=np.uint64)
+                if span.weight == int(span.weight):
+                    times: Any = int(span.weight)
+                else:
+                    own = (bits.take(len(pairs)) >> np.uint64(11)) * 2.0**-53
+                    times = np.floor((epoch + 1) * span.weight + own) - np.floor(epoch * span.weight + own)
+                    times = times.astype(int)
+                found = pairs if span.weight == 1 else np.repeat(pairs, times)
+                if len(found):
+                    yield found
 
 
 def random_bits(count: int, *seed: int) -> Ints:
-    """Return random uint64 numbers that follow from the seed alone, whatever the version of numpy."""
-    bits = np.random.PCG64(np.random.SeedSequence(seed)).random_raw(count)
-    return np.asarray(bits, np.uint64)
+    """Return random uint64 numbers that follow from the seed alone."""
+    return RandomBits(*seed).take(count)
 
 
-def sort_by_length(pairs: Ints, src_lengths: Ints, tgt_lengths: Ints, bits: Ints) -> tuple[Ints, Ints]:
-    """Sort pairs by their longer side, then by how much longer it is; return them and their longer sides with its end.
+def cut_batches(counts: Ints, batch_tokens: int, phase: int) -> Ints:
+    """Cut sorted pairs into batches as large as rows * longest <= batch_tokens allows; return where each begins.
 
-    The second order runs up and down in turn, so that neighbours are alike everywhere; equals are in random order.
-    Everything is packed into one integer per pair, which numpy sorts an order of magnitude faster than several keys.
-    The random `bits` become those integers in place, and no array lives longer than it must: there may be many pairs.
+    `counts` are the pairs of each length; a batch also holds an end for each row. The phase makes the first batch
+    smaller, so that the cuts fall elsewhere in each epoch, except where there are few batches. A pair that is longer
+    than the budget is a batch by itself. The loop is over the different lengths only.
     """
-    if not len(pairs):
-        return pairs, np.zeros(0, np.int32)
-    src, tgt = src_lengths[pairs].astype(np.int32), tgt_lengths[pairs].astype(np.int32)
-    longest = np.maximum(src, tgt)
-    skew = np.clip(src - tgt, -_MAX_SKEW, _MAX_SKEW).astype(np.int16)
-    del src, tgt
-    low, high = int(skew.min()), int(skew.max())
-    is_even = (np.cumsum(np.bincount(longest) > 0) % 2 == 0)[longest]
-    skew = np.where(is_even, skew - np.int16(low), np.int16(high) - skew).astype(np.uint16)
-    widths = [int(longest.max()).bit_length(), (high - low).bit_length(), 0, int(pairs[-1]).bit_length()]
-    widths[2] = _KEY_BITS - sum(widths)
-    assert widths[2] > 0
-    keys = bits
-    keys >>= np.uint64(_KEY_BITS - widths[2])
-    keys <<= np.uint64(widths[3])
-    keys |= pairs.astype(np.uint64)
-    keys |= skew.astype(np.uint64) << np.uint64(widths[2] + widths[3])
-    if widths[0]:
-        keys |= longest.astype(np.uint64) << np.uint64(_KEY_BITS - widths[0])
-    keys.sort()
-    longest.sort()
-    keys &= np.uint64((1 << widths[3]) - 1)
-    return keys.astype(pairs.dtype), longest + np.int32(1)
-
-
-def cut_batches(longest: Ints, batch_tokens: int, phase: int) -> Ints:
-    """Cut sorted lengths into batches as large as rows * longest <= batch_tokens allows; return where each begins.
-
-    The phase makes the first batch smaller, so that the cuts fall elsewhere in each epoch, except where there are few
-    batches. A pair that is longer than the budget is a batch by itself. The loop is over the different lengths only.
-    """
-    if not len(longest):
+    present = np.flatnonzero(counts)
+    if not len(present):
         return np.zeros(1, np.int64)
-    run_starts = np.concatenate([[0], np.flatnonzero(np.diff(longest)) + 1])
-    run_ends = np.append(run_starts[1:], len(longest))
-    if longest.sum() < _MIN_SHIFTED * batch_tokens:
+    longest, run_ends = present + 1, np.cumsum(counts[present])
+    run_starts = run_ends - counts[present]
+    if int((longest * counts[present]).sum()) < _MIN_SHIFTED * batch_tokens:
         phase = 0
     start = -(phase % max(1, batch_tokens // int(longest[0])))  # of the batch that is still open
     cuts: list[Ints] = []
-    for first, last in zip(run_starts.tolist(), run_ends.tolist(), strict=True):
-        rows = max(1, batch_tokens // int(longest[first]))
+    for length, first, last in zip(longest.tolist(), run_starts.tolist(), run_ends.tolist(), strict=True):
+        rows = max(1, batch_tokens // length)
         next_cut = max(first, start + rows)
         found = np.arange(next_cut, last, rows)
         if len(found):
             cuts.append(found)
             start = int(found[-1])
-    return np.concatenate([[0], *cuts, [len(longest)]]).astype(np.int64)
+    return np.concatenate([[0], *cuts, [run_ends[-1]]]).astype(np.int64)
