@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from seqtool.config import Config
-from seqtool.corpus.batches.planning import Ints
+from seqtool.corpus.batches.ordering import Ints
 from seqtool.corpus.text import clean_text
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.evaluation.scores.metrics import MetricScore, score_bleu_chrf
