@@ -4,6 +4,7 @@ That the numbers are those of the library transformers is tested in deep/test_in
 """
 
 import json
+import os
 import pickle  # noqa: TID251
 import shutil
 import zipfile
@@ -203,10 +204,13 @@ def test_a_tensor_that_claims_more_than_its_data_is_refused(folder: Path, tmp_pa
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"d_model": 65536, "encoder_ffn_dim": 1 << 20, "decoder_ffn_dim": 1 << 20}, "config.json describes layers of"),
+        (
+            {"d_model": 65536, "encoder_ffn_dim": 1 << 20, "decoder_ffn_dim": 1 << 20},
+            "config.json describes weights of at least",
+        ),
         ({"d_model": 10**12}, "'d_model' must be from"),
         ({"encoder_layers": "many"}, "'encoder_layers' must be a whole number"),
-        ({"encoder_layers": 256}, "config.json describes layers of"),
+        ({"encoder_layers": 256}, "config.json describes weights of at least"),
         ({"encoder_layers": 1}, "has a weight model.encoder.layers.1"),
         ({"decoder_layers": 2, "encoder_layers": 1}, "has no weight model.decoder.layers.1"),
         ({"model_type": "llama"}, "its model_type is 'llama'"),
@@ -250,11 +254,52 @@ def test_a_link_out_of_the_folder_is_refused_and_that_of_the_cache_is_followed(f
     assert import_huggingface(cache, tmp_path / "run").parameters > 0
 
 
-def test_an_index_that_names_files_elsewhere_is_refused(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["../model.safetensors", "/etc/passwd", "model-00001-of-00002.safetensors/../x", 7])
+def test_an_index_that_names_files_elsewhere_is_refused(folder: Path, tmp_path: Path, name: object) -> None:
     shutil.move(folder / "model.safetensors", tmp_path / "model.safetensors")
-    index = {"weight_map": {"model.shared.weight": "../model.safetensors"}}
+    index = {"weight_map": {"model.shared.weight": name}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     refuse(folder, tmp_path, "which is no part of a model")
+
+
+@pytest.mark.parametrize("name", ["config.json", "vocab.json", "source.spm", "model.safetensors"])
+def test_a_pipe_or_a_link_elsewhere_in_place_of_a_file_is_named_and_not_waited_for(
+    folder: Path, tmp_path: Path, name: str
+) -> None:
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    refuse(folder, tmp_path, f"{name}: not a file")
+    (folder / name).unlink()
+    (folder / name).symlink_to("/dev/zero")
+    refuse(folder, tmp_path, "leads out of the model's folder, to /dev/zero")
+
+
+@pytest.mark.parametrize("name", ["config.json", "vocab.json", "target.spm", "tokenizer_config.json"])
+def test_a_file_that_is_far_too_large_is_not_read(folder: Path, tmp_path: Path, name: str) -> None:
+    with open(folder / name, "wb") as file:
+        file.truncate(10 << 30)
+    refuse(folder, tmp_path, f"{name}: is larger than the 16,777,216 bytes")
+
+
+def test_weights_that_are_larger_than_the_configuration_says_or_were_never_written_are_named(
+    folder: Path, tmp_path: Path
+) -> None:
+    weights = folder / "model.safetensors"
+    with open(weights, "r+b") as file:
+        file.truncate(100 << 30)
+    refuse(folder, tmp_path, "config.json describes weights of at most")
+    change(folder, d_model=32768, encoder_ffn_dim=65536, decoder_ffn_dim=65536)  # for which the size is right
+    refuse(folder, tmp_path, "model.safetensors: most of its bytes were never written")
+    weights.write_bytes((10 << 30).to_bytes(8, "little") + bytes(1 << 20))  # a header of 10 GiB
+    change(folder, d_model=16, encoder_ffn_dim=24, decoder_ffn_dim=24)
+    refuse(folder, tmp_path, "damaged or not a safetensors file")
+
+
+def test_a_pickle_whose_names_share_the_same_numbers_thousandfold_is_refused(folder: Path, tmp_path: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    values = torch.zeros(500, 100, dtype=torch.float16)
+    torch.save({f"weight {number}": values for number in range(1000)}, folder / "pytorch_model.bin")  # noqa: TID251
+    refuse(folder, tmp_path, "its weights are larger than the file")
 
 
 def test_weights_of_other_shapes_or_without_a_number_are_named(folder: Path, tmp_path: Path) -> None:

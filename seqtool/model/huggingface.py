@@ -263,11 +263,16 @@ def their_sinusoids(n_positions: int, width: int) -> NDArray[np.float32]:
     return sinusoids(n_positions, width)[:, permutation(width)]
 
 
-def count_bytes(config: TransformerConfig) -> int:
-    """Return the bytes of all layers in half precision: no file with these weights can be smaller."""
+def byte_limits(config: TransformerConfig, n_tokens: int) -> tuple[int, int]:
+    """Return the fewest and the most bytes that files with these weights have; the tokens are those of both sides.
+
+    At least all layers in half precision; at most all in double precision, the embeddings under four names, and tables
+    of positions.
+    """
     d, f = config.d_model, config.d_ff
     layer = 4 * d * d + 2 * d * f
-    return 2 * (config.encoder_layers * layer + config.decoder_layers * (layer + 4 * d * d))
+    least = 2 * (config.encoder_layers * layer + config.decoder_layers * (layer + 4 * d * d))
+    return least, 5 * least + 4 * 8 * d * n_tokens + (64 << 20)
 
 
 def usual_power(alpha: float, length: float) -> float:

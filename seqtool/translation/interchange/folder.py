@@ -4,7 +4,9 @@ Only files of known names are opened, none outside the folder (but for the store
 to), JSON is parsed and nothing is run. An old pickle is read by torch's loader for weights alone.
 """
 
+import errno
 import json
+import os
 import re
 import zipfile
 from collections.abc import Iterator
@@ -16,9 +18,11 @@ from numpy.typing import NDArray
 
 from seqtool.errors import SeqtoolError
 from seqtool.translation.export.ctranslate2 import read_float32
+from seqtool.verification import MIB, read_limited
 
-MAX_JSON_BYTES = 100_000_000
+MAX_BYTES = 16 * MIB  # of any file but the weights: five times a vocabulary of OPUS-MT
 SAFETENSORS, INDEX, PICKLE = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
+MOST_NAMES = 4  # of the same embeddings, each a view of the same numbers
 _SHARD = re.compile(r"model-\d{1,5}-of-\d{1,5}\.safetensors")
 
 
@@ -53,18 +57,22 @@ class ModelFolder:
             raise SeqtoolError(f"{self.path}: has no {name}; download all files of the model again")
         return path
 
+    def read(self, name: str) -> bytes:
+        """Return the content of a file that every such model has, which may not be large."""
+        path = self.require(name)
+        try:
+            return read_limited(path, MAX_BYTES)
+        except OSError as error:
+            raise SeqtoolError(f"{path}: cannot be read ({error.strerror}); download it again") from None
+
     def read_json(self, name: str, optional: bool = False) -> dict[str, Any]:
         """Return the object in a JSON file; an optional file that is not there is empty."""
-        path = self.find(name) if optional else self.require(name)
-        if path is None:
+        if optional and self.find(name) is None:
             return {}
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise SeqtoolError(
-                f"{path}: has {path.stat().st_size:,} bytes, too many for such a file; download it again"
-            )
+        path = self.path / name
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
+            content = json.loads(self.read(name).decode())
+        except (ValueError, RecursionError) as error:
             raise SeqtoolError(f"{path}: not valid JSON ({error}); download it again") from None
         if not isinstance(content, dict):
             raise SeqtoolError(f"{path}: not a JSON object; download it again")
@@ -109,12 +117,48 @@ def read_pickle(path: Path) -> Iterator[tuple[str, NDArray[np.float32]]]:
         raise SeqtoolError(f"{path}: not a file of weights alone ({reason}); {safer}") from None
     if not isinstance(content, dict):
         raise SeqtoolError(f"{path}: holds no weights by name; {safer}")
+    n_bytes = 0
     for name, tensor in content.items():
         if not isinstance(name, str) or not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
             raise SeqtoolError(f"{path}: holds {name!r}, which is no weight; {safer}")
         if tensor.layout != torch.strided or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
             raise SeqtoolError(f"{path}: {name} is larger than its data; {safer}")
+        n_bytes += tensor.numel() * tensor.element_size()
+        if n_bytes > MOST_NAMES * path.stat().st_size:
+            raise SeqtoolError(f"{path}: its weights are larger than the file; {safer}")
         yield name, tensor.detach().float().contiguous().numpy()
+
+
+def check_size(files: list[Path], least: int, most: int) -> None:
+    """Raise if files of weights are smaller or larger than a configuration allows, or for the most part not there.
+
+    The rest is holes, which read as zeros: a download that was broken off, or a file made to fill the memory.
+    """
+    size = sum(file.stat().st_size for file in files)
+    if not least <= size <= most:
+        limits = f"at least {least:,}" if size < least else f"at most {most:,}"
+        raise SeqtoolError(
+            f"{files[0].parent}: config.json describes weights of {limits} bytes, but the files have {size:,}; "
+            "download all files of the model again"
+        )
+    for file in files:
+        if count_written(file) < file.stat().st_size / 2:
+            raise SeqtoolError(f"{file}: most of its bytes were never written; download it again")
+
+
+def count_written(path: Path) -> int:
+    """Return how many bytes of a file are not in holes; all where the system cannot tell."""
+    written = end = 0
+    size = path.stat().st_size
+    with open(path, "rb") as file:
+        while end < size:
+            try:
+                start = os.lseek(file.fileno(), end, os.SEEK_DATA)
+                end = os.lseek(file.fileno(), start, os.SEEK_HOLE)
+            except OSError as error:
+                return written if error.errno == errno.ENXIO else size  # the rest is one hole
+            written += end - start
+    return written
 
 
 def check_zip(path: Path) -> None:

@@ -14,13 +14,11 @@ from seqtool.corpus.tokenizer.marian import MarianTokenizer, check_pieces, check
 from seqtool.errors import SeqtoolError
 from seqtool.files import make_folder, write_whole
 from seqtool.manifest import DataFacts, Manifest, ModelFacts
-from seqtool.model.huggingface import TARGET, count_bytes, read_config, read_weights
+from seqtool.model.huggingface import TARGET, byte_limits, read_config, read_weights
 from seqtool.model.kinds import build_model
 from seqtool.model.loading import put_weights, save_weights, weights_of
 from seqtool.run_directory import RunDir
-from seqtool.translation.interchange.folder import PICKLE, ModelFolder, read_weight_files
-
-MAX_SPM_BYTES = 100_000_000
+from seqtool.translation.interchange.folder import PICKLE, ModelFolder, check_size, read_weight_files
 
 
 @dataclass(frozen=True)
@@ -47,12 +45,7 @@ def import_huggingface(path: Path, out: Path) -> ImportReport:
     tokenizers = read_tokenizers(folder, values, model)
     check_vocabulary(folder, values, tokenizers, model)
     files = folder.weight_files()
-    size = sum(file.stat().st_size for file in files)
-    if size < count_bytes(model):
-        raise SeqtoolError(
-            f"{path}: config.json describes layers of {count_bytes(model):,} bytes at least, but the weights have "
-            f"{size:,}; download all files of the model again"
-        )
+    check_size(files, *byte_limits(model, tokenizers.source.vocab_size + tokenizers.target.vocab_size))
     try:
         weights = read_weights(model, read_weight_files(files))
     except SeqtoolError as error:
@@ -112,12 +105,8 @@ def read_tokenizers(folder: ModelFolder, values: dict[str, Any], model: Transfor
         source = target
     opened = []
     for name, side, special in (("source.spm", pieces[0], source), ("target.spm", pieces[1], target)):
-        path = folder.require(name)
-        if path.stat().st_size > MAX_SPM_BYTES:
-            raise SeqtoolError(
-                f"{path}: has {path.stat().st_size:,} bytes, too many for such a file; download it again"
-            )
-        opened.append(MarianTokenizer(make_marian(path.read_bytes(), side, special), str(path)))
+        content = make_marian(folder.read(name), side, special)
+        opened.append(MarianTokenizer(content, str(folder.path / name)))
     if opened[0].model == opened[1].model:
         return TokenizerPair(opened[0], opened[0])
     return TokenizerPair(*opened)
