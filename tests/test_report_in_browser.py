@@ -1,33 +1,15 @@
-"""The report in a real browser: no errors, the selectors work, and all fits at desktop and phone width, light and dark.
+"""The report in a real browser: no errors, the selectors work, all fits at desktop and phone width, light and dark."""
 
-Needs Debian's chromium and chromium-driver; without them these tests are skipped and say so, but fail in CI.
-"""
-
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import run_browser, set_screen
 from synthetic_run import make_run
 
 from seqtool.evaluation.report.report import write_report
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-MISSING = "no chromium here, so the report was not opened in a browser (apt-get install chromium chromium-driver)"
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-)
 SIZES = {"desktop": (1280, 900), "phone": (375, 700)}
 
 # Pairs of texts of one picture whose boxes overlap by more than a hair.
@@ -85,27 +67,11 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    if not (BROWSER and DRIVER):
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(MISSING)
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
+    yield from run_browser(tmp_path_factory.mktemp("browser"))
 
 
 def open_page(browser: Any, page: str, size: str = "desktop", scheme: str = "light") -> None:
-    width, height = SIZES[size]
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == "phone"}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    set_screen(browser, *SIZES[size], scheme, is_phone=size == "phone")
     browser.get(page)
 
 

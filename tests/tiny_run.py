@@ -46,10 +46,19 @@ def translate_words(line: str) -> str:
     return " ".join(WORDS[word] for word in line.split())
 
 
+def make_pairs(n_lines: int, seed: int, *, backwards: bool = False) -> tuple[list[str], list[str]]:
+    """Return lines and their translations, from German into English if backwards."""
+    lines = make_lines(n_lines, seed=seed)
+    pair = (lines, [translate_words(line) for line in lines])
+    return pair[::-1] if backwards else pair
+
+
 def make_run(
     path: Path,
     *,
     trained: bool = False,
+    backwards: bool = False,
+    steps: int = 200,
     seed: int = 0,
     vocab: int = 340,
     joint: bool = True,
@@ -57,7 +66,10 @@ def make_run(
     kind: str = "transformer",
     **model: Any,
 ) -> RunDir:
-    """Write config, tokenizer, weights and manifest; `trained` weights make sensible sentences that end."""
+    """Write config, tokenizer, weights and manifest; `trained` weights make sensible sentences that end.
+
+    They translate English words into German, or the other way if `backwards`.
+    """
     import torch
 
     from seqtool.model.kinds import build_model
@@ -81,7 +93,7 @@ def make_run(
         train_tokenizer(TEXTS[4:], config.tokenizer, run.target_tokenizer)
     if trained:
         assert joint
-        weights = train_weights(config.model, run.tokenizer.read_bytes())
+        weights = train_weights(config.model, run.tokenizer.read_bytes(), steps, backwards=backwards)
     else:
         tokenizers = load_pair(run)
         torch.manual_seed(seed)
@@ -96,7 +108,7 @@ def make_run(
 
 
 @functools.cache
-def train_weights(config: ModelConfig, tokenizer_model: bytes, steps: int = 200) -> Any:
+def train_weights(config: ModelConfig, tokenizer_model: bytes, steps: int = 200, *, backwards: bool = False) -> Any:
     """Train a model to translate word by word, for a few seconds and once a test session."""
     import torch
     import torch.nn.functional as F
@@ -113,9 +125,7 @@ def train_weights(config: ModelConfig, tokenizer_model: bytes, steps: int = 200)
     net = build_model(config, vocabularies(tokenizer.vocab_size))
     optimizer = torch.optim.Adam(net.parameters(), lr=0.0)
     for step in range(steps):
-        lines = make_lines(32, seed=1000 + step)
-        src = tokenizer.encode_batch(lines)
-        tgt = tokenizer.encode_batch([translate_words(line) for line in lines])
+        src, tgt = map(tokenizer.encode_batch, make_pairs(32, 1000 + step, backwards=backwards))
         states = net(pad([[*ids, EOS] for ids in src]), pad([[BOS, *ids] for ids in tgt]))
         wanted = pad([[*ids, EOS] for ids in tgt]).flatten()
         loss = F.cross_entropy(net.project(states).flatten(0, 1), wanted, ignore_index=PAD, label_smoothing=0.1)

@@ -26,6 +26,10 @@ from seqtool.serving.settings import ServeSettings
 from seqtool.translation.documents.formats import open_document
 
 PAGE = files("seqtool.serving") / "page"
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 FILE_FORMATS = {".txt": "text", ".html": "html", ".srt": "srt"}
 
 
@@ -260,7 +264,7 @@ class Api:
         file = PAGE / name
         if "/" in name or "\0" in name or name.startswith(".") or not file.is_file():
             raise HTTPException(404)
-        return FileResponse(str(file))
+        return FileResponse(str(file), headers={"content-security-policy": PAGE_POLICY, "cache-control": "no-cache"})
 
 
 def bearer(request: Request) -> str:
