@@ -6,9 +6,10 @@ tokenizers beside it and the settings of the model. A training that is at work m
 
 import hashlib
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from seqtool.errors import SeqtoolError
 from seqtool.run_directory import RunDir
@@ -17,6 +18,7 @@ from seqtool.verification import MIB, checksum, read_limited, require_regular, s
 STATE = "state.json"
 MAX_STATE = 4 * MIB
 AVERAGE, PLAIN = "ema.safetensors", "model.safetensors"
+T = TypeVar("T")
 SHAPING = ("model", "tokenizer", "data")  # sections of config.toml that a translation depends on, beside [decode]
 
 
@@ -44,6 +46,13 @@ class CheckpointRun(RunDir):
 
     def verify(self) -> None:
         """Raise if the weights, the tokenizers or the settings are not those that the checkpoint records."""
+        try:
+            self._compare()
+        except OSError as error:  # it is being removed
+            cause = f"cannot be read ({error.strerror}); a training removes old checkpoints: give the command again"
+            raise SeqtoolError(f"{self.folder}: {cause}") from None
+
+    def _compare(self) -> None:
         for file in self.model_files:
             require_regular(file, self.path)
         if checksum(self.weights) != self.state["files"].get(self.weights.name):
@@ -71,6 +80,17 @@ def find_model(path: Path) -> RunDir:
     return find_newest(run)
 
 
+def use_models(paths: Sequence[Path], use: Callable[[list[RunDir]], T]) -> T:
+    """Return what `use` makes of models; again if a training has meanwhile removed a checkpoint."""
+    while True:
+        runs = [find_model(path) for path in paths]
+        try:
+            return use(runs)
+        except (SeqtoolError, FileNotFoundError):
+            if all(run.weights.exists() for run in runs):
+                raise
+
+
 def find_newest(run: RunDir) -> CheckpointRun:
     """Return the newest whole checkpoint of a training; one that is removed meanwhile has a newer one after it."""
     damaged: dict[Path, str] = {}
@@ -90,8 +110,6 @@ def open_checkpoint(run: RunDir, folder: Path, warnings: tuple[str, ...] = ()) -
         opened.require_files()
         opened.verify()
         step_of(opened.state)
-    except OSError as error:  # it was removed
-        raise SeqtoolError(f"{folder}: cannot be read ({error.strerror})") from None
     except (KeyError, TypeError, ValueError) as error:
         raise SeqtoolError(f"{folder}: damaged checkpoint (it does not say which step it is of)") from error
     return opened

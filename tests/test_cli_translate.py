@@ -12,13 +12,16 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from command_line import SEQTOOL, run_command, run_seqtool, start_command
 from several_workers import run_workers
 from tiny_run import make_lines, make_run
+from vouching import vouch
 
+from seqtool import Translator
 from seqtool.run_directory import RunDir
 from seqtool.translation.export.ctranslate2 import export_ctranslate2
 from seqtool.translation.lines.output import fingerprint
@@ -241,23 +244,27 @@ def test_the_fingerprint_changes_with_all_that_changes_a_translation(run: RunDir
     class Used:
         name, compute_type = "ctranslate2", "int8"
 
+    def mark(run: RunDir, options: str = "options") -> str:
+        return fingerprint(Translator.load(run.path), Used, [options])
+
     copy = RunDir(Path(shutil.copytree(run.path, tmp_path / "copy")))
-    marks = [fingerprint([copy.path], Used, ["options"])]
-    assert marks[0] == fingerprint([run.path], Used, ["options"])  # a copy is the same model
-    marks.append(fingerprint([copy.path], Used, ["other options"]))
+    marks = [mark(copy)]
+    assert marks[0] == mark(run)  # a copy is the same model
+    marks.append(mark(copy, "other options"))
     for name, compute_type in (("ctranslate2", "float32"), ("torch", "float32")):
         Used.name, Used.compute_type = name, compute_type
-        marks.append(fingerprint([copy.path], Used, ["options"]))
+        marks.append(mark(copy))
     record = copy.ctranslate2 / "seqtool.json"
     record.write_text(record.read_text().replace('"int8"', '"int8_float32"'))
     Used.name, Used.compute_type = "ctranslate2", "int8"
-    marks.append(fingerprint([copy.path], Used, ["options"]))
-    copy.manifest.unlink()
-    assert marks[-1] == fingerprint([copy.path], Used, ["options"])  # it is still the same model
+    marks.append(mark(copy))
+    copy.write_manifest(replace(copy.read_manifest(), created="now"))
+    assert marks[-1] == mark(copy)  # it is still the same model
     content = bytearray(copy.weights.read_bytes())
     content[-1] ^= 1
     copy.weights.write_bytes(content)
-    marks.append(fingerprint([copy.path], Used, ["options"]))
+    vouch(copy)
+    marks.append(mark(copy))
     assert len(set(marks)) == len(marks) == 6
 
 

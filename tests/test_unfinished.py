@@ -14,8 +14,13 @@ from vouching import vouch
 
 from seqtool import Translator
 from seqtool.errors import SeqtoolError
+from seqtool.evaluation.scores.reference_set import ReferenceSet
+from seqtool.evaluation.scores.systems import translate_set
+from seqtool.files import sha256_of
 from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import read_checkpoint, write_checkpoint
+from seqtool.translation.engines.interface import SearchOptions
+from seqtool.translation.engines.settings import EngineSettings
 from seqtool.unfinished import find_model
 
 LINES = ["The man sees the dog.", "", "She sings."]
@@ -169,3 +174,20 @@ def test_a_training_at_work_translates_and_info_knows_how_far_it_is(corpus: list
     training = json.loads(run_seqtool("info", run, "--json").stdout)["training"]
     assert training["steps"] == saved
     assert training["epochs"] is not None
+
+
+def test_a_score_names_the_weights_that_translated_though_the_training_went_on(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = run.checkpoint_folders()[-1]
+    expected = sha256_of(newest / "ema.safetensors")
+    make_options = Translator.make_options
+
+    def go_on(self: Translator, **changes: object) -> SearchOptions:
+        (newest / "state.json").rename(newest / "removed")
+        shutil.rmtree(newest)
+        return make_options(self, **changes)
+
+    monkeypatch.setattr(Translator, "make_options", go_on)
+    texts = ReferenceSet("set", LINES, [LINES])
+    assert translate_set([run.path], texts, EngineSettings(), {}).decoding["model"] == expected

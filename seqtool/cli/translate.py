@@ -125,7 +125,7 @@ def translate(
     form = json_form(n_best) if json_ else n_best_form if n_best > 1 else plain_form
     first = FirstTranslation(form, LONGEST_DRAWN)
     worker = LineTranslator(translator, options, first if show_attention else form, prefix, tell)
-    identity = fingerprint(model, used, [options, prefix, json_]) if output else ""
+    identity = fingerprint(translator, used, [options, prefix, json_]) if output else ""
     with line:
         run(worker, input, output, resume, identity, line)
     if worker.summary.n_replaced:

@@ -17,6 +17,7 @@ from seqtool.config import Config, DecodeConfig
 from seqtool.corpus.text import clean_text
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.errors import OptionError, SeqtoolError
+from seqtool.run_directory import RunDir
 from seqtool.translation.engines.interface import Engine, SearchOptions, TokenHypothesis
 from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.guard import choose
@@ -58,6 +59,8 @@ class Translator:
         self.max_tokens = max_tokens
         self.max_positions = max_positions
         self.single_sentences = single_sentences
+        self.runs: tuple[RunDir, ...] = ()  # that it was opened from
+        self.checksums: tuple[dict[str, str], ...] = ()  # of their files, as they were read
         self._known = OutcomeCache(cache_bytes)
         self._fallback = fallback
         self._second: Engine | None = None
@@ -112,7 +115,9 @@ class Translator:
             "fallback": parts.fallback,
             "notify": notify,
         }
-        return cls.with_config(parts.config, parts.tokenizers, parts.engine, **others)
+        translator = cls.with_config(parts.config, parts.tokenizers, parts.engine, **others)
+        translator.runs, translator.checksums = parts.runs, parts.checksums
+        return translator
 
     @classmethod
     def with_config(cls, config: Config, tokenizers: TokenizerPair, engine: Engine, **others: Any) -> "Translator":

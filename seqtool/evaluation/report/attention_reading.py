@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
-from seqtool.unfinished import find_model
+from seqtool.run_directory import RunDir
+from seqtool.unfinished import use_models
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from seqtool.model.interface import TranslationModel
 
 MAX_TOKENS = 32  # longer sentences make pictures that no screen shows
 MAX_BYTES = 600_000  # of all maps in a report
@@ -52,9 +56,11 @@ class AttentionReader:
     def __init__(self, path: Path) -> None:
         from seqtool.model.loading import load_model
 
-        run = find_model(path)
-        self.tokenizers = load_pair(run)
-        self.model = load_model(run, self.tokenizers.vocabularies)
+        def load(runs: list[RunDir]) -> "tuple[TokenizerPair, TranslationModel]":
+            tokenizers = load_pair(runs[0])
+            return tokenizers, load_model(runs[0], tokenizers.vocabularies)
+
+        self.tokenizers, self.model = use_models([path], load)
 
     @property
     def has_attention(self) -> bool:

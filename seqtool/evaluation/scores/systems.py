@@ -13,8 +13,7 @@ from seqtool.manifest import ScoreEntry
 from seqtool.progress import Progress, ShowProgress, ignore
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.settings import EngineSettings
-from seqtool.unfinished import CheckpointRun, find_model
-from seqtool.verification import checksum
+from seqtool.unfinished import find_model
 
 
 @dataclass(frozen=True)
@@ -63,20 +62,16 @@ def translate_set(
     sources = check_can_translate(models, test_set)
     from seqtool.translation.translator import Translator
 
-    runs = [find_model(model) for model in models]
-    places = [run.folder if isinstance(run, CheckpointRun) else run.path for run in runs]
-    translator = Translator.with_engine(places, settings, notify=notify)
+    translator = Translator.with_engine(models, settings, notify=notify)
     options = translator.make_options(**search)
 
     def tell(share: float) -> None:
         show(Progress("translating", round(share * len(sources)), unit="lines", share=share))
 
     translations = translator.translate(sources, options, progress=tell)
-    decoding = {
-        **translator.describe(options),
-        "model": "+".join(checksum(run.weights) for run in runs),
-        "seqtool": __version__,
-    }
+    models_used = zip(translator.runs, translator.checksums, strict=True)
+    weights = "+".join(checksums[run.weights.name] for run, checksums in models_used)
+    decoding = {**translator.describe(options), "model": weights, "seqtool": __version__}
     lines = [translation.text for translation in translations]
     return SystemOutput(name_models(models), lines, [translation.score for translation in translations], decoding)
 

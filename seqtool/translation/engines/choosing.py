@@ -19,7 +19,7 @@ from seqtool.translation.engines.ct2_engine import IMPORTS, CTranslate2Engine, i
 from seqtool.translation.engines.interface import Engine
 from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.export.record import find_damage, read_record
-from seqtool.unfinished import find_model
+from seqtool.unfinished import use_models
 
 
 @dataclass(frozen=True)
@@ -32,21 +32,22 @@ class TranslatorParts:
     fallback: Callable[[], Engine] | None = None
     notes: list[str] = field(default_factory=list)
     single_sentences: bool = False  # what the first model was trained on
+    runs: tuple[RunDir, ...] = ()
+    checksums: tuple[dict[str, str], ...] = ()  # of each model's files, as they were read
 
 
 def load_parts(folders: list[Path], settings: EngineSettings) -> TranslatorParts:
     """Open one run directory, or several as an ensemble, with the engine asked for."""
     if not folders:
         raise OptionError("no model is given; name a run directory with `model`")
-    while True:
-        runs = [find_model(folder) for folder in folders]
-        try:
-            single_sentences = has_single_sentences(runs[0].read_manifest().data.text)
-            return replace(load_engine(runs, settings), single_sentences=single_sentences)
-        except SeqtoolError:
-            if all(run.weights.exists() for run in runs):
-                raise
-            # A training that is at work has removed the checkpoint, and written a newer one.
+
+    def load(runs: list[RunDir]) -> TranslatorParts:
+        single_sentences = has_single_sentences(runs[0].read_manifest().data.text)
+        checksums = tuple(run.checksums() for run in runs)
+        parts = load_engine(runs, settings)
+        return replace(parts, single_sentences=single_sentences, runs=tuple(runs), checksums=checksums)
+
+    return use_models(folders, load)
 
 
 def load_engine(runs: list[RunDir], settings: EngineSettings) -> TranslatorParts:

@@ -7,14 +7,16 @@ import os
 import struct
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from seqtool.errors import SeqtoolError
 from seqtool.files import locked, make_folder, sync, to_json, write_whole
 from seqtool.translation.engines.interface import Engine
 from seqtool.translation.export.record import read_record
-from seqtool.unfinished import find_model
 from seqtool.verification import MIB, read_limited, seal
+
+if TYPE_CHECKING:
+    from seqtool.translation.translator import Translator
 
 PATIENCE = 2.0  # seconds: a process that was stopped, and whose work is continued, may still be ending
 MAX_STATE = MIB
@@ -193,9 +195,8 @@ class FileSink:
             )
 
 
-def fingerprint(models: Sequence[Path], engine: Engine, identity: Sequence[Any]) -> str:
+def fingerprint(translator: "Translator", engine: Engine, identity: Sequence[Any]) -> str:
     """Return a text that changes when a translation would: by its model, its arithmetic, its options or its form."""
-    runs = [find_model(path) for path in models]
-    exported = read_record(runs[0].ctranslate2) if engine.name == "ctranslate2" else None
-    parts = [[run.checksums() for run in runs], engine.name, engine.compute_type, exported, *identity]
+    exported = read_record(translator.runs[0].ctranslate2) if engine.name == "ctranslate2" else None
+    parts = [list(translator.checksums), engine.name, engine.compute_type, exported, *identity]
     return hashlib.sha256(repr(parts).encode()).hexdigest()
