@@ -138,6 +138,8 @@ class RunDir:
             return "its training has saved no checkpoint yet; wait for the first one, or start it again"
         if self.config.exists() and not self.prepared.exists():
             return "the model is not whole; restore it from a copy"
+        if (self.path / "config.json").exists():
+            return f"this is no model of seqtool; if it is one of Hugging Face: seqtool import {self.path} -o DIR"
         return "this is not the folder of a model; give the one that 'seqtool train -o' was given"
 
     def verify(self) -> None:

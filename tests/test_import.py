@@ -27,6 +27,7 @@ from seqtool.errors import SeqtoolError
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.torch_engine import TorchEngine
 from seqtool.translation.export.huggingface import export_huggingface
+from seqtool.translation.export.languages import choose_languages
 from seqtool.translation.interchange.importing import import_huggingface
 from seqtool.translation.translator import Translator
 
@@ -163,7 +164,7 @@ def refuse(folder: Path, tmp_path: Path, message: str) -> None:
 def test_a_pickle_bomb_is_refused_and_not_run(folder: Path, tmp_path: Path, kind: str) -> None:
     (folder / "model.safetensors").unlink()
     bomb = folder / "pytorch_model.bin"
-    payload = pickle.dumps({"model.shared.weight": Payload(tmp_path / "made")})
+    payload = pickle.dumps({"model.shared.weight": Payload(tmp_path / "made")}, protocol=2)  # as torch writes it
     if kind == "pickle":
         bomb.write_bytes(payload + bytes(100_000))
     else:
@@ -171,7 +172,7 @@ def test_a_pickle_bomb_is_refused_and_not_run(folder: Path, tmp_path: Path, kind
             archive.writestr("archive/data.pkl", payload)
             archive.writestr("archive/version", b"3\n")
             archive.writestr("archive/data/0", bytes(100_000))
-    refuse(folder, tmp_path, "not a file of weights alone")
+    refuse(folder, tmp_path, "not a file of weights alone: it asks for posix.mkdir, which was not run")
     assert not (tmp_path / "made").exists()
 
 
@@ -215,6 +216,8 @@ def test_a_tensor_that_claims_more_than_its_data_is_refused(folder: Path, tmp_pa
         ({"decoder_layers": 2, "encoder_layers": 1}, "has no weight model.decoder.layers.1"),
         ({"model_type": "llama"}, "its model_type is 'llama'"),
         ({"activation_function": "tanh"}, "its activation_function is 'tanh'"),
+        ({"activation_function": ["swish"]}, "its activation_function is ['swish']"),
+        ({"model_type": {"marian": 1}}, "its model_type is {'marian': 1}"),
         ({"vocab_size": 7}, "it is the vocabulary of another model"),
         ({"eos_token_id": 5}, "it is of another model"),
         ({"pad_token_id": [1]}, "must be ids of the vocabulary"),
@@ -238,6 +241,23 @@ def test_the_vocabulary_of_another_model_is_named(folder: Path, tmp_path: Path) 
     refuse(folder, tmp_path, "the ids of its tokens are not 0, 1, 2")
     (folder / "vocab.json").write_text("[" * 100_000)
     refuse(folder, tmp_path, "not valid JSON")
+
+
+def test_a_vocabulary_of_the_same_size_but_of_other_pieces_is_named(folder: Path, tmp_path: Path) -> None:
+    ids = json.loads((folder / "vocab.json").read_text())
+    kept = {"</s>", "<unk>", "<pad>"}
+    others = {name if name in kept else f"other{index}": index for name, index in ids.items()}
+    (folder / "vocab.json").write_text(json.dumps(others))
+    refuse(folder, tmp_path, "of its pieces are in the vocabulary; are both of this model?")
+    (folder / "vocab.json").write_text(json.dumps({name.replace("piece7", "\ud800"): i for name, i in ids.items()}))
+    refuse(folder, tmp_path, "surrogates not allowed")
+
+
+def test_languages_that_are_no_codes_are_not_taken(folder: Path, tmp_path: Path) -> None:
+    settings = {"source_lang": "../../x", "target_lang": "de\n"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    run = import_huggingface(folder, tmp_path / "run").run
+    assert choose_languages(run, None, None) is None
 
 
 def test_a_link_out_of_the_folder_is_refused_and_that_of_the_cache_is_followed(folder: Path, tmp_path: Path) -> None:
@@ -272,6 +292,9 @@ def test_a_pipe_or_a_link_elsewhere_in_place_of_a_file_is_named_and_not_waited_f
     (folder / name).unlink()
     (folder / name).symlink_to("/dev/zero")
     refuse(folder, tmp_path, "leads out of the model's folder, to /dev/zero")
+    (folder / name).unlink()
+    (folder / name).symlink_to(name)
+    refuse(folder, tmp_path, f"{name}: a link that leads nowhere")
 
 
 @pytest.mark.parametrize("name", ["config.json", "vocab.json", "target.spm", "tokenizer_config.json"])
@@ -313,6 +336,25 @@ def test_weights_of_other_shapes_or_without_a_number_are_named(folder: Path, tmp
     refuse(folder, tmp_path, "final_logits_bias has the shape")
     (folder / "model.safetensors").write_bytes(b"\xff" * 1_000_000)
     refuse(folder, tmp_path, "damaged or not a safetensors file")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Helsinki-NLP/opus-mt-en-de", "hf download Helsinki-NLP/opus-mt-en-de --local-dir opus-mt-en-de"),
+        ("theirs/config.json", "is a file; give the folder that it is in"),
+        ("cache", "has no config.json; give cache/snapshots/abc"),
+        ("run", "is a run directory of seqtool already"),
+    ],
+)
+def test_what_is_no_folder_of_a_model_gets_the_next_step(folder: Path, tmp_path: Path, name: str, message: str) -> None:
+    shutil.copytree(folder, tmp_path / "cache" / "snapshots" / "abc")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.toml").touch()
+    done = run_text("import", name, "-o", "out", cwd=tmp_path)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "seqtool import theirs -o DIR" in run_text("translate", "-m", "theirs", cwd=tmp_path).stderr
 
 
 def test_a_folder_that_holds_something_is_left_alone(original: Path, tmp_path: Path) -> None:

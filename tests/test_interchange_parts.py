@@ -53,6 +53,11 @@ def test_languages_are_known_from_the_names_of_the_corpus(
     assert (found.codes if found else None) == expected
 
 
+def test_languages_of_an_imported_model_are_taken_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps({"languages": {"source": "en", "target": "zle"}}))
+    assert choose_languages(RunDir(tmp_path), None, None) == Languages(("en", "zle"), ("English", "zle"))
+
+
 def test_languages_that_are_given_come_first_and_unknown_ones_need_names(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     assert choose_languages(run, "en-de", None) == ENGLISH_GERMAN
@@ -104,8 +109,8 @@ def test_an_argos_package_has_all_its_parts_and_is_the_same_each_time(run: RunDi
     pytest.importorskip("ctranslate2")
     report = export_argos(run, tmp_path / "a.argosmodel", ENGLISH_GERMAN)
     again = export_argos(run, tmp_path / "b.argosmodel", ENGLISH_GERMAN, check=False)
-    assert report.file.read_bytes()[100:] != b""
-    with zipfile.ZipFile(report.file) as archive, zipfile.ZipFile(again.file) as other:
+    assert report.path.read_bytes()[100:] != b""
+    with zipfile.ZipFile(report.path) as archive, zipfile.ZipFile(again.path) as other:
         names = archive.namelist()
         assert {name.split("/")[0] for name in names} == {"translate-en_de-1_0"}
         parts = {name.partition("/")[2]: archive.read(name) for name in names}

@@ -59,46 +59,34 @@ def export(
             notify(note)
         if out is None:
             raise OptionError(f"{run.folder}: where should the export of a checkpoint go? Name a place with -o")
-    if out is None:
-        if to != "ctranslate2":
-            raise OptionError(f"where should the export to {to} go? Name a place with -o")
-        notify(to_ctranslate2(run, quantization or "int8"))
-        return
+    if out is None and to != "ctranslate2":
+        raise OptionError(f"where should the export to {to} go? Name a place with -o")
+    if out is None and (languages or names):
+        raise OptionError("--languages and --names are for the model card, which only an export with -o has")
+    for line in write_export(run, to, out, quantization or "int8", languages, names):
+        notify(line)
+
+
+def write_export(
+    run: "RunDir", to: str, out: Path | None, quantization: str, languages: str | None, names: str | None
+) -> list[str]:
+    """Write an export and return what there is to say of it."""
+    from seqtool.translation.export.ctranslate2 import export_ctranslate2
     from seqtool.translation.export.languages import choose_languages
 
+    if out is None:
+        return [str(export_ctranslate2(run, quantization))]
     chosen = choose_languages(run, languages, names)
     if to == "ctranslate2":
         from seqtool.translation.export.model_card import write_card
 
         usage = "It is a model for `ctranslate2.Translator`. The tokenizer is that of the model it was made from."
-        notify(to_ctranslate2(run, quantization or "int8", out, write_card(run, chosen, to, usage)))
-        return
+        return [str(export_ctranslate2(run, quantization, out, card=write_card(run, chosen, to, usage)))]
     if to == "argos":
         from seqtool.translation.export.argos import export_argos
 
-        package = export_argos(run, out, chosen, quantization or "int8")
-        notify(
-            f"{package.file}: {package.quantization}, {package.n_bytes / 1e6:.1f} MB; log-probabilities differ from "
-            f"the model's by {package.difference:.1e} per token"
-        )
-        return
-    from seqtool.translation.export.huggingface import TOLERANCE, export_huggingface
+        return [str(export_argos(run, out, chosen, quantization))]
+    from seqtool.translation.export.huggingface import export_huggingface
 
     report = export_huggingface(run, out, chosen)
-    notify(
-        f"{report.folder}: {report.architecture}; log-probabilities in transformers differ from the model's by "
-        f"{report.difference:.1e} at most (computed in float64; {TOLERANCE:g} is accepted)"
-    )
-    for note in report.notes:
-        notify(f"note: {note}")
-
-
-def to_ctranslate2(run: "RunDir", quantization: str, out: Path | None = None, card: str = "") -> str:
-    """Export to CTranslate2 and return what was done."""
-    from seqtool.translation.export.ctranslate2 import export_ctranslate2
-
-    report = export_ctranslate2(run, quantization, out, card=card)
-    return (
-        f"{report.folder}: {report.quantization}, {report.n_bytes / 1e6:.1f} MB; log-probabilities differ "
-        f"from the model's by {report.difference:.1e} per token"
-    )
+    return [str(report), *(f"note: {note}" for note in report.notes)]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from seqtool.config import TransformerConfig
 from seqtool.errors import SeqtoolError
 from seqtool.model.sinusoids import sinusoids
+from seqtool.visible import show_value
 
 Weights = Mapping[str, NDArray[np.float32]]
 
@@ -35,23 +36,26 @@ class Place(NamedTuple):
 def read_config(values: Mapping[str, Any]) -> TransformerConfig:
     """Turn the content of their config.json into our settings, or raise for a model that we have no match for."""
     kind = values.get("model_type")
-    if kind not in ARCHITECTURES:
-        raise SeqtoolError(f"its model_type is {kind!r}; models of type {' and '.join(ARCHITECTURES)} can be imported")
+    if not isinstance(kind, str) or kind not in ARCHITECTURES:
+        known = " and ".join(ARCHITECTURES)
+        raise SeqtoolError(f"its model_type is {show_value(kind)}; models of type {known} can be imported")
     usual = {"tie_word_embeddings": True, "static_position_embeddings": True, "normalize_embedding": False}
     for name, wanted in usual.items():
         if values.get(name, wanted) is not wanted:
-            raise SeqtoolError(f"its {name} is {values[name]!r}; only models where it is {wanted} can be imported")
+            raise SeqtoolError(
+                f"its {name} is {show_value(values[name])}; only models where it is {wanted} can be imported"
+            )
     if values.get("normalize_before", NORMS[kind] == "pre") is not (NORMS[kind] == "pre"):
         raise SeqtoolError(
-            f"its normalize_before is {values['normalize_before']!r}, unlike every {ARCHITECTURES[kind]}"
+            f"its normalize_before is {show_value(values['normalize_before'])}, unlike every {ARCHITECTURES[kind]}"
         )
     for name in ("ffn_dim", "attention_heads"):
         sides = values.get(f"encoder_{name}"), values.get(f"decoder_{name}")
         if sides[0] != sides[1]:
-            raise SeqtoolError(f"its encoder_{name} and decoder_{name} differ ({sides[0]!r} and {sides[1]!r})")
+            raise SeqtoolError(f"its encoder_{name} and decoder_{name} differ ({' and '.join(map(show_value, sides))})")
     activation = values.get("activation_function", "gelu")
-    if activation not in ACTIVATIONS:
-        raise SeqtoolError(f"its activation_function is {activation!r}; known are {', '.join(ACTIVATIONS)}")
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
+        raise SeqtoolError(f"its activation_function is {show_value(activation)}; known are {', '.join(ACTIVATIONS)}")
     try:
         return TransformerConfig(
             d_model=values["d_model"],

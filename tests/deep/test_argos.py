@@ -42,7 +42,7 @@ def test_the_real_argos_installs_and_translates_without_a_network(tmp_path: Path
     lines = make_lines(200, seed=7)
     places = {f"XDG_{name}_HOME": str(tmp_path / name) for name in ("DATA", "CACHE", "CONFIG")}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(report.file)],
+        [sys.executable, "-c", PROGRAM, str(report.path)],
         input="\n".join(lines),
         capture_output=True,
         text=True,

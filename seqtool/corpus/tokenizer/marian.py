@@ -55,6 +55,12 @@ class MarianTokenizer(Tokenizer):
         text = self._processor.decode_pieces(pieces).replace(SPACE, " ")
         return _LINE_BREAKS.sub(" ", text).strip()
 
+    @property
+    def known_share(self) -> float:
+        """How much of what the SentencePiece model cuts text into has an id."""
+        pieces = [self._processor.id_to_piece(index) for index in range(self._processor.get_piece_size())]
+        return sum(piece in self._ids for piece in pieces) / len(pieces)
+
     def _cut(self, texts: list[str]) -> list[list[str]]:
         try:
             return self._processor.encode(texts, out_type=str, num_threads=1)  # type: ignore[no-any-return]
@@ -72,8 +78,10 @@ def make_marian(segmenter: bytes, pieces: Sequence[str], special: SpecialIds) ->
 def open_segmenter(model: bytes, name: str) -> SentencePieceProcessor:
     """Open the bytes of a SentencePiece model; the name is for error messages."""
     try:
-        return SentencePieceProcessor(model_proto=model)
-    except (RuntimeError, OSError):
+        processor = SentencePieceProcessor(model_proto=model)
+        assert processor.get_piece_size()
+        return processor
+    except (RuntimeError, OSError, AssertionError):
         raise SeqtoolError(f"{name}: not a SentencePiece model; take it from the place of the model again") from None
 
 
@@ -83,6 +91,7 @@ def check_pieces(pieces: Any) -> list[str]:
         raise ValueError("not a list of texts")
     if len(set(pieces)) != len(pieces):
         raise ValueError("a piece is there twice")
+    "".join(pieces).encode()  # raises one for half a surrogate pair
     return pieces
 
 

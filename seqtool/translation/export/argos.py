@@ -6,7 +6,7 @@ and a description. It is what `argospm install` and LibreTranslate take.
 
 import tempfile
 import zipfile
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from seqtool import __version__
@@ -17,7 +17,7 @@ from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
 from seqtool.files import make_folder, open_whole, to_json
 from seqtool.run_directory import RunDir
-from seqtool.translation.export.ctranslate2 import export_ctranslate2
+from seqtool.translation.export.ctranslate2 import ExportReport, export_ctranslate2
 from seqtool.translation.export.languages import Languages
 from seqtool.translation.export.model_card import write_card
 from seqtool.translation.export.record import RECORD
@@ -28,19 +28,9 @@ ARGOS_VERSION = "1.9.6"  # the first that looks for a sentence splitter inside a
 _OLDEST = (1980, 1, 1, 0, 0, 0)  # a zip file has times; equal models are to give equal files
 
 
-@dataclass(frozen=True)
-class ArgosReport:
-    """What was written, and how near it comes to the model it was made from."""
-
-    file: Path
-    n_bytes: int
-    quantization: str
-    difference: float | None  # mean difference of a token's log-probability; None where it was not checked
-
-
 def export_argos(
     run: RunDir, file: Path, languages: Languages | None, quantization: str = "int8", check: bool = True
-) -> ArgosReport:
+) -> ExportReport:
     """Write the package to `file`, whole or not at all."""
     run.require_model()
     if languages is None:
@@ -55,7 +45,7 @@ def export_argos(
     make_folder(file.absolute().parent)
     with tempfile.TemporaryDirectory(prefix=f"{file.name}.", suffix=".tmp", dir=file.absolute().parent) as workshop:
         report = export_ctranslate2(run, quantization, Path(workshop) / "model", check)
-        parts = {f"model/{path.name}": path.read_bytes() for path in report.folder.iterdir() if path.name != RECORD}
+        parts = {f"model/{path.name}": path.read_bytes() for path in report.path.iterdir() if path.name != RECORD}
         parts["metadata.json"] = to_json(describe(languages)).encode()
         parts["sentencepiece.model"] = segmenter
         parts[f"minisbd/{languages.codes[0]}.onnx"] = make_splitter()
@@ -63,7 +53,7 @@ def export_argos(
         with open_whole(file) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
             for part in sorted(parts):
                 archive.writestr(zipfile.ZipInfo(f"{name}/{part}", _OLDEST), parts[part], zipfile.ZIP_DEFLATED)
-    return ArgosReport(file, file.stat().st_size, quantization, report.difference)
+    return replace(report, path=file, n_bytes=file.stat().st_size)
 
 
 def choose_segmenter(run: RunDir, tokenizers: TokenizerPair) -> bytes:

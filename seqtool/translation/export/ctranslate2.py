@@ -40,10 +40,24 @@ Weights = Mapping[str, NDArray[np.float32]]
 class ExportReport:
     """What was written, and how near it comes to the model it was made from."""
 
-    folder: Path
+    path: Path  # of the folder, or of the file that it went into
     quantization: str
     n_bytes: int
     difference: float | None  # mean difference of a token's log-probability; None where it was not checked
+
+    def __str__(self) -> str:
+        size = f"{self.path}: {self.quantization}, {self.n_bytes / 1e6:.1f} MB"
+        if self.difference is None:
+            return f"{size}; not checked"
+        return (
+            f"{size}; log-probabilities differ from the model's by {self.difference:.1e} per token on average "
+            f"({tolerance_of(self.quantization):g} is accepted)"
+        )
+
+
+def tolerance_of(quantization: str) -> float:
+    """Return the largest mean difference of a token's log-probability that is accepted."""
+    return TOLERANCES["int8" if quantization.startswith("int8") else quantization]
 
 
 def export_ctranslate2(
@@ -114,7 +128,8 @@ def read_float32(path: Path) -> Weights:
         array = np.frombuffer(tensor["data"], NUMPY_TYPES[tensor["dtype"]])
         if tensor["dtype"] == "BF16":  # the upper half of a float32
             array = (array.astype(np.uint32) << 16).view(np.float32)
-        weights[name] = array.astype(np.float32).reshape(tensor["shape"])
+        with np.errstate(over="ignore"):  # of float64: what is too large becomes infinite
+            weights[name] = array.astype(np.float32).reshape(tensor["shape"])
     return weights
 
 
@@ -144,7 +159,7 @@ def check_export(run: RunDir, folder: Path, tokenizers: TokenizerPair, quantizat
     pairs = zip(reference.score(sources, targets), converted.score(sources, targets), strict=True)
     differences = [abs(ours - theirs) for row, other in pairs for ours, theirs in zip(row, other, strict=True)]
     difference = float(np.mean(differences))
-    tolerance = TOLERANCES["int8" if quantization.startswith("int8") else quantization]
+    tolerance = tolerance_of(quantization)
     if not difference <= tolerance:
         raise SeqtoolError(
             f"{run.path}: the {quantization} export does not match the model (log-probabilities differ by "

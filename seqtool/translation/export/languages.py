@@ -1,5 +1,6 @@
 """The languages of a model: from what the user gives, or from what the run knows."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -22,6 +23,7 @@ sr=Serbian st=Sotho su=Sundanese sv=Swedish sw=Swahili ta=Tamil te=Telugu tg=Taj
 tl=Tagalog tn=Tswana tr=Turkish tt=Tatar ug=Uyghur uk=Ukrainian ur=Urdu uz=Uzbek vi=Vietnamese wo=Wolof xh=Xhosa
 yi=Yiddish yo=Yoruba zh=Chinese zu=Zulu
 """
+_CODE = re.compile(r"[A-Za-z]{2,12}([-_][A-Za-z0-9]{1,8}){0,3}")
 NAMES = dict(pair.split("=") for pair in _TABLE.split())
 
 
@@ -41,9 +43,10 @@ def choose_languages(run: RunDir, codes: str | None, names: str | None) -> Langu
     if names:
         return Languages(found, split_pair(names, "`names`", "English-German"))
     unnamed = [code for code in found if code not in NAMES]
-    if unnamed:
+    if unnamed and codes:
         raise SeqtoolError(f"the language '{unnamed[0]}' has no name here; give both with `names`, as SOURCE-TARGET")
-    return Languages(found, (NAMES[found[0]], NAMES[found[1]]))
+    source, target = (NAMES.get(code, code) for code in found)  # a model from elsewhere may be of a family: 'zle'
+    return Languages(found, (source, target))
 
 
 def split_pair(text: str, option: str, example: str) -> tuple[str, str]:
@@ -58,7 +61,7 @@ def known_codes(run: RunDir) -> tuple[str, str] | None:
     """Return the languages that an import noted, or those that the names of the corpus files end with."""
     manifest = run.read_manifest()
     noted = manifest.others.get("languages", {})
-    if isinstance(noted, dict) and {"source", "target"} <= noted.keys():
+    if isinstance(noted, dict) and all(_CODE.fullmatch(str(noted.get(side, ""))) for side in ("source", "target")):
         return str(noted["source"]), str(noted["target"])
     sources = list(corpus_files(list(manifest.data.sources or ())))
     suffixes = [suffix for name in sources if (suffix := last_suffix(name)) in NAMES]

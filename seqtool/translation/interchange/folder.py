@@ -8,6 +8,7 @@ import errno
 import json
 import os
 import re
+import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,10 +31,9 @@ class ModelFolder:
     """The files of a Hugging Face model."""
 
     def __init__(self, path: Path) -> None:
-        if not path.is_dir():
-            hint = "give the folder of a model that was downloaded, with config.json in it"
-            raise SeqtoolError(f"{path}: no such folder; {hint}")
         self.path = path
+        if not os.path.lexists(path / "config.json"):
+            raise SeqtoolError(f"{path}: {explain_no_model(path)}")
         self._allowed = [path.resolve()]
         if path.resolve().parent.name == "snapshots":  # of Hugging Face's cache, where files are links to this
             self._allowed.append(path.resolve().parent.parent / "blobs")
@@ -43,7 +43,10 @@ class ModelFolder:
         path = self.path / name
         if not path.exists() and not path.is_symlink():
             return None
-        real = path.resolve()
+        try:
+            real = path.resolve()
+        except (OSError, RuntimeError):  # links in a circle
+            raise SeqtoolError(f"{path}: a link that leads nowhere; download the model again") from None
         if not any(real.is_relative_to(folder) for folder in self._allowed):
             raise SeqtoolError(f"{path}: leads out of the model's folder, to {real}; put a copy in its place")
         if not real.is_file():
@@ -93,6 +96,20 @@ class ModelFolder:
         raise SeqtoolError(f"{self.path}: has no {SAFETENSORS} and no {PICKLE}; download all files of the model again")
 
 
+def explain_no_model(path: Path) -> str:
+    """Return what a path is that is no folder of a Hugging Face model, and what to give."""
+    if path.is_file():
+        return "is a file; give the folder that it is in, with config.json and the other files of the model"
+    if not path.is_dir():
+        is_name = len(path.parts) == 2 and not path.is_absolute()  # as on Hugging Face
+        name = path if is_name else Path("Helsinki-NLP/opus-mt-en-de")
+        return f"no such folder; download the model first, as with: hf download {name} --local-dir {name.name}"
+    if (path / "config.toml").exists():
+        return "is a run directory of seqtool already; use it as it is, with `model`"
+    inside = sorted(path.glob("*/config.json")) + sorted(path.glob("snapshots/*/config.json"))  # as in the cache
+    return f"has no config.json; {f'give {inside[0].parent}' if inside else 'download all files of the model again'}"
+
+
 def read_weight_files(files: list[Path]) -> dict[str, NDArray[np.float32]]:
     """Return all weights as float32."""
     weights: dict[str, NDArray[np.float32]] = {}
@@ -111,10 +128,12 @@ def read_pickle(path: Path) -> Iterator[tuple[str, NDArray[np.float32]]]:
     safer = "take the model in safetensors format instead, or download it again"
     check_zip(path)
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)  # noqa: TID251 (it refuses all but tensors)
+        with warnings.catch_warnings(action="ignore"):  # of pickles that torch would not write
+            content = torch.load(path, map_location="cpu", weights_only=True)  # noqa: TID251 (it refuses all but tensors)
     except Exception as error:  # whatever a made-up file makes the loader stumble over
-        reason = str(error).partition("\n")[0][:200]
-        raise SeqtoolError(f"{path}: not a file of weights alone ({reason}); {safer}") from None
+        called = re.search(r"GLOBAL (\S{1,100})", str(error))
+        reason = f"it asks for {called[1]}, which was not run" if called else "it is damaged or holds something else"
+        raise SeqtoolError(f"{path}: not a file of weights alone: {reason}; {safer}") from None
     if not isinstance(content, dict):
         raise SeqtoolError(f"{path}: holds no weights by name; {safer}")
     n_bytes = 0

@@ -1,5 +1,6 @@
 """Turns the folder of a MarianMT (OPUS-MT) or Pegasus-shaped model into a run directory."""
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,14 @@ from seqtool.config import Config, DecodeConfig, TokenizerConfig, TransformerCon
 from seqtool.corpus.tokenizer.interface import SpecialIds, TokenizerPair
 from seqtool.corpus.tokenizer.marian import MarianTokenizer, check_pieces, check_special, make_marian
 from seqtool.errors import SeqtoolError
-from seqtool.files import make_folder, write_whole
+from seqtool.files import whole_folder, write_whole
 from seqtool.manifest import DataFacts, Manifest, ModelFacts
 from seqtool.model.huggingface import TARGET, byte_limits, read_config, read_weights
 from seqtool.model.kinds import build_model
 from seqtool.model.loading import put_weights, save_weights, weights_of
 from seqtool.run_directory import RunDir
 from seqtool.translation.interchange.folder import PICKLE, ModelFolder, check_size, read_weight_files
+from seqtool.visible import show_value
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,7 @@ class ImportReport:
 
 def import_huggingface(path: Path, out: Path) -> ImportReport:
     """Make the run directory `out` from a Hugging Face folder."""
-    run = RunDir(out)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if os.path.lexists(out) and (not out.is_dir() or any(out.iterdir())):
         raise SeqtoolError(f"{out}: is there already and not empty; give another `out`")
     folder = ModelFolder(path)
     values = folder.read_json("config.json")
@@ -46,31 +47,33 @@ def import_huggingface(path: Path, out: Path) -> ImportReport:
     check_vocabulary(folder, values, tokenizers, model)
     files = folder.weight_files()
     check_size(files, *byte_limits(model, tokenizers.source.vocab_size + tokenizers.target.vocab_size))
+    theirs = read_weight_files(files)
     try:
-        weights = read_weights(model, read_weight_files(files))
+        weights = read_weights(model, theirs)
     except SeqtoolError as error:
-        raise SeqtoolError(f"{files[0]}: {error}" if not str(error).startswith(str(path)) else str(error)) from None
+        raise SeqtoolError(f"{files[0]}: {error}") from None
     model = with_zero_start(model, weights, tokenizers.target.special)
     tensors = fit(model, weights, tokenizers, files[0])
-    notes = (
-        [f"{PICKLE} is a pickle: only tensors were read from it, and no code was run"]
-        if PICKLE in files[0].name
-        else []
-    )
+    is_pickle = files[0].name == PICKLE
+    notes = [f"{PICKLE} is a pickle: only tensors were read from it, and no code was run"] if is_pickle else []
     config = Config(
         model=model,
         tokenizer=TokenizerConfig(kind="marian", vocab_size=tokenizers.source.vocab_size, joint=tokenizers.joint),
         decode=read_search({**values, **folder.read_json("generation_config.json", optional=True)}),
     )
-    make_folder(out)
-    write_whole(run.config, config_to_toml(config))
-    tokenizers.source.save(run.tokenizer)
-    if not tokenizers.is_one:
-        tokenizers.target.save(run.target_tokenizer)
-    save_weights(tensors, run.weights)
     parameters = sum(tensor.numel() for tensor in tensors.values())
-    run.write_manifest(describe(run, folder, values, parameters))
-    return ImportReport(run, model.describe(), parameters, notes)
+    try:
+        with whole_folder(out) as new:
+            run = RunDir(new)
+            write_whole(run.config, config_to_toml(config))
+            tokenizers.source.save(run.tokenizer)
+            if not tokenizers.is_one:
+                tokenizers.target.save(run.target_tokenizer)
+            save_weights(tensors, run.weights)
+            run.write_manifest(describe(run, folder, values, parameters))
+    except OSError as error:
+        raise SeqtoolError(f"{out}: cannot be written ({error.strerror or error}); give another `out`") from None
+    return ImportReport(RunDir(out), model.describe(), parameters, notes)
 
 
 def read_tokenizers(folder: ModelFolder, values: dict[str, Any], model: TransformerConfig) -> TokenizerPair:
@@ -94,7 +97,7 @@ def read_tokenizers(folder: ModelFolder, values: dict[str, Any], model: Transfor
     except ValueError:
         raise SeqtoolError(
             f"{folder.path / 'config.json'}: pad_token_id, decoder_start_token_id and eos_token_id must be ids of the "
-            f"vocabulary, not {pad!r}, {given['bos']!r} and {eos!r}; is vocab.json that of this model?"
+            f"vocabulary, not {', '.join(map(show_value, (pad, given['bos'], eos)))}; is vocab.json that of this model?"
         ) from None
     if (target.eos, target.pad) != (ids[1][names["eos"]], ids[1][names["pad"]]):
         raise SeqtoolError(
@@ -106,7 +109,13 @@ def read_tokenizers(folder: ModelFolder, values: dict[str, Any], model: Transfor
     opened = []
     for name, side, special in (("source.spm", pieces[0], source), ("target.spm", pieces[1], target)):
         content = make_marian(folder.read(name), side, special)
-        opened.append(MarianTokenizer(content, str(folder.path / name)))
+        tokenizer = MarianTokenizer(content, str(folder.path / name))
+        if tokenizer.known_share < 0.5:
+            raise SeqtoolError(
+                f"{folder.path / name}: only {tokenizer.known_share:.0%} of its pieces are in the vocabulary; "
+                "are both of this model?"
+            )
+        opened.append(tokenizer)
     if opened[0].model == opened[1].model:
         return TokenizerPair(opened[0], opened[0])
     return TokenizerPair(*opened)
@@ -143,7 +152,7 @@ def check_vocabulary(
     if sizes != (source, target):
         raise SeqtoolError(
             f"{folder.path / 'vocab.json'}: has {sizes[0]:,} and {sizes[1]:,} tokens for source and target, but "
-            f"config.json asks for {source!r} and {target!r}; it is the vocabulary of another model"
+            f"config.json asks for {show_value(source)} and {show_value(target)}; it is the vocabulary of another model"
         )
     if model.share_embeddings and not tokenizers.joint:
         raise SeqtoolError(f"{folder.path}: has two vocabularies, but its model shares their embeddings")
