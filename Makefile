@@ -3,13 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-INTERCHANGE := .venv-interchange  # packages that are too heavy for every run
+# Packages that are too heavy for every run; LibreTranslate asks for an older numpy than the rest.
+INTERCHANGE := .venv-interchange
+LIBRETRANSLATE := .venv-libretranslate
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format crash-test fuzz-test mutation-test interchange-test capture clean
+.PHONY: help install demo test check format crash-test fuzz-test mutation-test interchange-test huggingface-test libretranslate-test capture clean
 
 help:  ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
 
 install: $(INSTALLED)  ## Set up .venv with seqtool and all that its tests need
 
@@ -39,7 +41,16 @@ fuzz-test: install  ## Hostile input in bulk (some minutes)
 interchange-test:  ## Compare with the real transformers and Argos Translate (downloads 1.5 GB, takes some minutes)
 	test -x $(INTERCHANGE)/bin/python || $(PYTHON) -m venv $(INTERCHANGE)
 	$(INTERCHANGE)/bin/pip install --quiet --constraint constraints.txt --editable '.[dev,fast,serve,cjk,interchange]'
-	$(INTERCHANGE)/bin/python -m pytest tests/deep -k "interchange or argos or libretranslate"
+	$(INTERCHANGE)/bin/python -m pytest tests/deep/test_interchange.py tests/deep/test_argos.py -s
+
+huggingface-test: install  ## The part of it that CI runs: installs transformers into .venv (two minutes)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[huggingface]'
+	$(BIN)/python -m pytest tests/deep/test_interchange.py -k "swish or our_own" -s
+
+libretranslate-test: install  ## Let the real LibreTranslate serve an exported package (downloads 1 GB)
+	test -x $(LIBRETRANSLATE)/bin/python || $(PYTHON) -m venv $(LIBRETRANSLATE)
+	$(LIBRETRANSLATE)/bin/pip install --quiet "$$(grep ^torch== constraints.txt)" libretranslate==1.9.6
+	PATH="$(CURDIR)/$(LIBRETRANSLATE)/bin:$$PATH" $(BIN)/python -m pytest tests/deep/test_libretranslate.py -s
 
 mutation-test: install  ## Break the code in chosen places and see that a test notices each (some minutes)
 	$(BIN)/python tests/deep/mutations.py
@@ -52,4 +63,4 @@ format: install  ## Format the code and sort its imports
 	$(BIN)/ruff check --fix .
 
 clean:  ## Remove .venv and caches (run directories stay)
-	rm -rf $(VENV) $(INTERCHANGE) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(INTERCHANGE) $(LIBRETRANSLATE) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from tiny_run import make_run
 
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
-from seqtool.manifest import DataFacts, ScoreEntry
+from seqtool.manifest import DataFacts, ParentFacts, ScoreEntry
 from seqtool.model.huggingface import usual_power
 from seqtool.run_directory import RunDir
 from seqtool.translation.export.argos import export_argos
@@ -80,6 +81,15 @@ def test_the_card_has_what_the_hub_reads_and_scores_with_signatures(run: RunDir)
     cells = re.split(r"(?<!\\)\|", row)[1:-1]
     assert [cell.strip() for cell in cells] == ["valid", "bleu", "31.25", r"`nrefs:1\|case:mixed`"]
     assert "# Translation model" in write_card(run, None, "argos", "")
+
+
+def test_the_card_of_a_fine_tuned_model_names_the_one_before(run: RunDir, tmp_path: Path) -> None:
+    tuned = RunDir(shutil.copytree(run.path, tmp_path / "tuned"))
+    parent = ParentFacts(path="/home/somebody/en-de", source="imported from opus-mt-en-de")
+    tuned.write_manifest(replace(tuned.read_manifest(), parent=parent))
+    card = write_card(tuned, ENGLISH_GERMAN, "argos", "")
+    assert "- fine-tuned from: en-de: imported from opus-mt-en-de\n" in card
+    assert "somebody" not in card
 
 
 def test_the_vocabulary_for_hugging_face_has_every_token_once(run: RunDir) -> None:

@@ -3,6 +3,11 @@
 Needs transformers: make interchange-test. The models are made here and trained until they end their sentences.
 """
 
+import os
+import re
+import shlex
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +38,7 @@ from trained_marian import LIMIT, LINES, SHAPES, decode, generate_ids, make_mode
 TOLERANCE = 1e-5  # of a log-probability in float32, whose rounding alone can reach it
 EXACT = 1e-9  # of a log-probability in float64
 DATA = Path(__file__).parents[2] / "data"
+PAGE = Path(__file__).parents[2] / "docs" / "opus-mt.md"
 DEMO = [(DATA / f"test.{side}").read_text(encoding="utf-8").splitlines() for side in ("en", "de")]
 
 
@@ -239,15 +245,21 @@ def test_the_card_is_one_that_the_hub_reads(demo: tuple[RunDir, Path, Any, Any])
 NEW_WORDS = {**WORDS, "man": "Hunde", "dogs": "Hemd", "night": "dem", "walks": "winkt", "she": "ein"}
 
 
-def test_fine_tuning_an_imported_model_improves_it_and_it_goes_on(
-    theirs: tuple[Path, Any, Any], tmp_path: Path
-) -> None:
-    base = import_huggingface(theirs[0], tmp_path / "base").run
+def write_new_pairs(folder: Path) -> dict[str, list[str]]:
+    """Write a corpus where some words have another translation; return its source lines."""
     sets = {"train": make_lines(3000, seed=2), "valid": make_lines(100, seed=3), "test": make_lines(200, seed=4)}
     for name, lines in sets.items():
         wanted = [" ".join(NEW_WORDS[word] for word in line.split()) for line in lines]
         for side, text in (("en", lines), ("de", wanted)):
-            (tmp_path / f"{name}.{side}").write_text("\n".join(text) + "\n", encoding="utf-8")
+            (folder / f"{name}.{side}").write_text("\n".join(text) + "\n", encoding="utf-8")
+    return sets
+
+
+def test_fine_tuning_an_imported_model_improves_it_and_it_goes_on(
+    theirs: tuple[Path, Any, Any], tmp_path: Path
+) -> None:
+    base = import_huggingface(theirs[0], tmp_path / "base").run
+    sets = write_new_pairs(tmp_path)
     files = {name: [tmp_path / f"{name}.{side}" for side in ("en", "de")] for name in sets}
     valid = [part for file in files["valid"] for part in ("--valid", file)]
     options = ["--from", base.path, "-o", tmp_path / "tuned", "--steps", "200"]
@@ -273,6 +285,36 @@ def test_fine_tuning_an_imported_model_improves_it_and_it_goes_on(
         f"(checked to {report.difference:.1e})"
     )
     assert lines[0] == lines[1] == back[0]
+
+
+def test_the_commands_of_the_page_do_what_it_says(theirs: tuple[Path, Any, Any], tmp_path: Path) -> None:
+    shutil.copytree(theirs[0], tmp_path / "opus-mt-en-de")  # in place of the one to download
+    write_new_pairs(tmp_path)
+    shutil.copy(tmp_path / "test.en", tmp_path / "manual.en")
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "seqtool"
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(SEQTOOL)} "$@"\n')
+    program.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        done = subprocess.run(
+            ["sh", "-ec", block], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        print(f"\n{block}{done.stdout}{done.stderr}")
+        assert done.returncode == 0
+    wanted = (tmp_path / "test.de").read_text(encoding="utf-8").splitlines()
+    scores = [
+        bleu(lines, wanted)
+        for lines in (
+            translate(RunDir(tmp_path / "en-de"), (tmp_path / "test.en").read_text().splitlines(), 4),
+            (tmp_path / "manual.de").read_text(encoding="utf-8").splitlines(),
+        )
+    ]
+    assert scores[1] > scores[0] + 5
+    assert (tmp_path / "tuned-hf" / "model.safetensors").exists()
+    assert (tmp_path / "en-de.argosmodel").exists()
 
 
 def bleu(texts: list[str], wanted: list[str]) -> float:

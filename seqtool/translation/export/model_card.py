@@ -1,5 +1,6 @@
 """The model card: a README.md that goes with every exported model, made from what the run directory records."""
 
+from pathlib import PurePath
 from typing import Any
 
 from seqtool import __version__
@@ -8,7 +9,7 @@ from seqtool.manifest import Manifest
 from seqtool.run_directory import RunDir
 from seqtool.translation.export.languages import Languages
 
-TAGS = {"huggingface": "transformers", "argos": "argos-translate", "ctranslate2": "ctranslate2"}
+PROGRAMS = {"huggingface": "transformers", "argos": "Argos Translate", "ctranslate2": "CTranslate2"}
 
 
 def write_card(run: RunDir, languages: Languages | None, target: str, usage: str) -> str:
@@ -19,7 +20,7 @@ def write_card(run: RunDir, languages: Languages | None, target: str, usage: str
         front_matter(languages, target),
         f"# {title}",
         f"A {config.model.describe()}, with {count(manifest.model.parameters)} parameters, "
-        f"exported by seqtool {__version__} for {TAGS[target]}.",
+        f"exported by seqtool {__version__} for {PROGRAMS[target]}.",
         "## Use",
         usage,
         "Give it one sentence, or a short paragraph, at a time.",
@@ -40,7 +41,13 @@ def front_matter(languages: Languages | None, target: str) -> str:
     lines = ["---"]
     if languages:
         lines += ["language:", *(f"- {code}" for code in languages.codes)]
-    lines += ["pipeline_tag: translation", "tags:", "- translation", f"- {TAGS[target]}", "- seqtool"]
+    lines += [
+        "pipeline_tag: translation",
+        "tags:",
+        "- translation",
+        f"- {PROGRAMS[target].lower().replace(' ', '-')}",
+        "- seqtool",
+    ]
     lines += ["library_name: transformers"] if target == "huggingface" else []
     return "\n".join([*lines, "---"])
 
@@ -56,12 +63,14 @@ def intended_use(languages: Languages | None) -> str:
 
 def data_lines(manifest: Manifest) -> list[str]:
     """Return what is known of the data, as a list."""
-    data, training = manifest.data, manifest.training
+    data, training, parent = manifest.data, manifest.training, manifest.parent
+    origin = (PurePath(parent.path).name if parent and parent.path else "", parent.source if parent else "")
     facts = [
         ("training pairs", count(data.pairs)),
         ("validation pairs", count(data.validation_pairs)),
         ("fingerprint of the data", data.fingerprint),
         ("weights", manifest.model.source),
+        ("fine-tuned from", ": ".join(part for part in origin if part)),
         ("trained for", f"{count(training.steps)} steps" if training and training.steps else None),
     ]
     return [f"- {name}: {clean(value)}" for name, value in facts if value] or ["- not recorded"]
@@ -81,16 +90,21 @@ def score_lines(manifest: Manifest) -> list[str]:
 def setting_lines(run: RunDir) -> list[str]:
     """Return the settings that shape the model and its search, as a list."""
     config = load_config(run.config)
-    chosen, penalty = run.read_manifest().model.length_penalty, config.decode.length_penalty
+    manifest = run.read_manifest()
+    chosen, penalty = manifest.model.length_penalty, config.decode.length_penalty
     penalty = chosen if penalty == "auto" and chosen is not None else penalty
-    return [
+    lines = [
         f"- model: {config.model.describe()}",
         f"- tokenizer: {config.tokenizer.kind}, {config.tokenizer.vocab_size:,} tokens"
         + (", one vocabulary for both languages" if config.tokenizer.joint else ""),
         f"- search in seqtool: beam {config.decode.beam}, length penalty {penalty} (GNMT)",
-        f"- training: label smoothing {config.train.label_smoothing:g}, dropout {config.model.dropout:g}, "
-        f"{config.train.optimizer} with learning rate {config.train.lr:g}, seed {config.train.seed}",
     ]
+    if manifest.training:  # an imported model was trained with settings that are not known
+        lines.append(
+            f"- training: label smoothing {config.train.label_smoothing:g}, dropout {config.model.dropout:g}, "
+            f"{config.train.optimizer} with learning rate {config.train.lr:g}, seed {config.train.seed}"
+        )
+    return lines
 
 
 def count(value: Any) -> str:

@@ -204,7 +204,7 @@ def describe(run: RunDir, folder: ModelFolder, values: dict[str, Any], parameter
     settings = folder.read_json("tokenizer_config.json", optional=True)
     languages = {side: settings.get(f"{side}_lang") for side in ("source", "target")}
     known = {side: code for side, code in languages.items() if isinstance(code, str)}
-    source = f"imported from a Hugging Face model of type {values['model_type']}"
-    facts = ModelFacts(parameters=parameters, source=source, others={"imported": folder.path.absolute().name})
+    source = f"imported from {folder.path.absolute().name}, a Hugging Face model of type {values['model_type']}"
+    facts = ModelFacts(parameters=parameters, source=source)
     others = {"languages": known} if len(known) == 2 else {}
     return replace(run.make_manifest(facts, DataFacts()), complete=True, others=others)
