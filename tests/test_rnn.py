@@ -11,7 +11,8 @@ from torch import nn
 from seqtool.config import RnnConfig
 from seqtool.config.model import SCORES
 from seqtool.model.attention_scores import Score
-from seqtool.model.rnn import EncoderLayer, Recurrence, Rnn
+from seqtool.model.recurrence import Recurrence
+from seqtool.model.rnn import EncoderLayer, Rnn
 
 VOCAB = 37
 CELL_NAMES = ("lstm", "gru")
@@ -40,19 +41,20 @@ def copy_to_torch(ours: Recurrence, theirs: nn.Module, suffix: str = "") -> None
             getattr(theirs, name + suffix).copy_(weight)
 
 
+@pytest.mark.parametrize("training", [False, True])  # one position after the other, or by torch's kernels
 @pytest.mark.parametrize("cell", CELL_NAMES)
-def test_a_recurrence_has_torchs_outputs_states_and_gradients(cell: str) -> None:
+def test_a_recurrence_has_torchs_outputs_states_and_gradients(cell: str, training: bool) -> None:
     torch.manual_seed(2)
-    ours = Recurrence(cell, 5, 7).double()
+    ours = Recurrence(cell, 5, 7).double().train(training)
     theirs = torch_cells[cell](5, 7, batch_first=True).double()
     copy_to_torch(ours, theirs)
     x = torch.randn(3, 6, 5, dtype=torch.double, requires_grad=True)
     start = tuple(torch.randn(3, 7, dtype=torch.double) for _ in range(ours.n_state))
-    y, states = ours(x, start)
+    y, state = ours(x, start)
     given = tuple(part[None] for part in start)
     expected, last = theirs(x, given if cell == "lstm" else given[0])
     torch.testing.assert_close(y, expected)
-    for found, part in zip(states[-1], last if cell == "lstm" else (last,), strict=True):
+    for found, part in zip(state, last if cell == "lstm" else (last,), strict=True):
         torch.testing.assert_close(found, part[0])
     weight = torch.randn_like(y)
     found = torch.autograd.grad((y * weight).sum(), [x, *ours.parameters()])
@@ -61,24 +63,39 @@ def test_a_recurrence_has_torchs_outputs_states_and_gradients(cell: str) -> None
     torch.testing.assert_close(found, wanted)
 
 
+@pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("cell", CELL_NAMES)
-def test_a_bidirectional_layer_equals_torchs_on_packed_sequences(cell: str) -> None:
+def test_a_bidirectional_layer_equals_torchs_on_packed_sequences(cell: str, training: bool) -> None:
     torch.manual_seed(3)
-    ours = EncoderLayer(RnnConfig(kind="rnn", cell=cell, d_model=8)).double()
+    ours = EncoderLayer(RnnConfig(kind="rnn", cell=cell, d_model=8)).double().train(training)
     theirs = torch_cells[cell](8, 4, batch_first=True, bidirectional=True).double()
     copy_to_torch(ours.forwards, theirs)
     assert ours.backwards is not None
     copy_to_torch(ours.backwards, theirs, "_reverse")
     lengths = torch.tensor([6, 3, 1])
     x = torch.randn(3, 6, 8, dtype=torch.double)
-    y, final = ours(x, lengths)
+    mask = torch.arange(6) < lengths[:, None]
+    y, final = ours(x, mask)
     packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
     out, last = theirs(packed)
     expected, _ = nn.utils.rnn.pad_packed_sequence(out, batch_first=True)
-    for row, length in enumerate(lengths.tolist()):
-        torch.testing.assert_close(y[row, :length], expected[row, :length])
+    torch.testing.assert_close(y * mask[..., None], expected)
     for found, part in zip(final, last if cell == "lstm" else (last,), strict=True):
         torch.testing.assert_close(found, torch.cat((part[0], part[1]), dim=-1))
+    weight = torch.randn_like(y) * mask[..., None]
+    found = torch.autograd.grad((y * weight).sum() + final[0].sum(), list(ours.parameters()))
+    wanted = torch.autograd.grad((expected * weight).sum() + part_sum(last), list(theirs.parameters()))
+    ours_by_torch = {"weight_ih": "x_gates.weight", "weight_hh": "h_gates.weight"}
+    ours_by_torch |= {"bias_ih": "x_gates.bias", "bias_hh": "h_gates.bias"}
+    by_name = dict(zip(dict(ours.named_parameters()), found, strict=True))
+    for (name, _), gradient in zip(theirs.named_parameters(), wanted, strict=True):
+        side = "backwards" if name.endswith("_reverse") else "forwards"
+        torch.testing.assert_close(by_name[f"{side}.{ours_by_torch[name.split('_l0')[0]]}"], gradient)
+
+
+def part_sum(last: Any) -> torch.Tensor:
+    """The sum of the last h, of either cell of torch."""
+    return (last[0] if isinstance(last, tuple) else last).sum()
 
 
 def test_each_score_worked_out_by_hand() -> None:

@@ -37,7 +37,7 @@ class Score(nn.Module):
     def forward(self, s: Tensor, keys: Tensor) -> Tensor:
         """s (B, Q, D), keys (B, S, D) -> scores (B, Q, S)."""
         if self.name == "additive":  # Bahdanau et al. 2015: v . tanh(W s + U h)
-            return ((self.query(s)[:, :, None] + keys[:, None]).tanh() * self.v).sum(-1)
+            return (self.query(s)[:, :, None] + keys[:, None]).tanh() @ self.v
         if self.name == "general":  # Luong et al. 2015: s . W h
             return cast(Tensor, self.query(s) @ keys.transpose(1, 2))
         if self.name == "location":  # Luong et al. 2015: from the decoder's state alone

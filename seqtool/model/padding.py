@@ -12,9 +12,3 @@ def reverse_real(x: Tensor, lengths: Tensor) -> Tensor:
     places = torch.arange(x.shape[1], device=x.device)[None]
     places = torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)  # (B, T)
     return x.take_along_dim(places.view(*places.shape, *[1] * (x.dim() - 2)), dim=1)
-
-
-def last_real(states: list[tuple[Tensor, ...]], lengths: Tensor) -> tuple[Tensor, ...]:
-    """Return each row's state (B, ...) at its last real position, of T states that are tuples of tensors (B, ...)."""
-    rows = torch.arange(len(lengths), device=lengths.device)
-    return tuple(torch.stack(parts)[lengths - 1, rows] for parts in zip(*states, strict=True))

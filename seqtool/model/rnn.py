@@ -1,8 +1,8 @@
 """The recurrent encoder-decoder, without attention (Sutskever et al. 2014) or with it (Bahdanau et al. 2015; Luong et
-al. 2015): the scores that the literature knows for it are in attention_scores.py.
+al. 2015). Its cells are in recurrence.py, the scores that the literature knows for it in attention_scores.py.
 
 Legend: B sentences, R = B * beams target rows, S source length, T target length, Q queries (beams * T), D width,
-W width of one direction, G gates of a cell (4 for an LSTM, 3 for a GRU).
+W width of one direction.
 """
 
 from collections.abc import Callable
@@ -17,59 +17,9 @@ from seqtool.model.attention_scores import Score
 from seqtool.model.dropout import Dropout
 from seqtool.model.embedding import Embedding, token_tables
 from seqtool.model.interface import TranslationModel
-from seqtool.model.padding import last_real, reverse_real
+from seqtool.model.padding import reverse_real
+from seqtool.model.recurrence import CELLS, Recurrence, State
 from seqtool.model.transfer import to_device
-
-LEAST_ROWS = 4  # a product of fewer rows rounds differently on CPUs, and a sentence alone must not differ
-State = tuple[Tensor, ...]  # (h, c) of an LSTM, (h,) of a GRU, each (B, W)
-
-
-def lstm_step(x_gates: Tensor, h_gates: Tensor, state: State) -> State:
-    """Hochreiter and Schmidhuber 1997 with forget gates: c = f * c + i * g, h = o * tanh(c)."""
-    i, f, g, o = (x_gates + h_gates).chunk(4, dim=-1)
-    c = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
-    return o.sigmoid() * c.tanh(), c
-
-
-def gru_step(x_gates: Tensor, h_gates: Tensor, state: State) -> State:
-    """Cho et al. 2014: h = (1 - z) * n + z * h, where the candidate n sees what the reset gate leaves of h."""
-    (x_r, x_z, x_n), (h_r, h_z, h_n) = x_gates.chunk(3, dim=-1), h_gates.chunk(3, dim=-1)
-    z = (x_z + h_z).sigmoid()
-    n = (x_n + (x_r + h_r).sigmoid() * h_n).tanh()
-    return (n + z * (state[0] - n),)
-
-
-CELLS = {"lstm": (lstm_step, 4, 2), "gru": (gru_step, 3, 1)}  # a step, its gates, the tensors of its state
-
-
-class Recurrence(nn.Module):
-    """One cell run over positions in order; gates are in the order of torch.nn.LSTM and torch.nn.GRU."""
-
-    def __init__(self, cell: str, d_in: int, width: int) -> None:
-        super().__init__()
-        self.step, gates, self.n_state = CELLS[cell]
-        self.width = width
-        self.x_gates = nn.Linear(d_in, gates * width)
-        self.h_gates = nn.Linear(width, gates * width)
-
-    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, list[State]]:
-        """x (B, T, D) -> the outputs (B, T, W) and the state after every position."""
-        B = len(x)
-        state = state or (x.new_zeros(B, self.width),) * self.n_state
-        if B < LEAST_ROWS and not self.training:
-            y, states = self(fill_rows(x), tuple(map(fill_rows, state)))
-            return y[:B], [tuple(part[:B] for part in after) for after in states]
-        gates = self.x_gates(x).unbind(1)  # T times (B, G * W); all positions at once, since they depend on x alone
-        states = []
-        for x_gates in gates:
-            state = self.step(x_gates, self.h_gates(state[0]), state)
-            states.append(state)
-        return torch.stack([h for h, *_ in states], dim=1), states
-
-
-def fill_rows(x: Tensor) -> Tensor:
-    """Repeat the last row of x (B, ...) up to LEAST_ROWS."""
-    return torch.cat((x, x[-1:].expand(LEAST_ROWS - len(x), *x.shape[1:])))
 
 
 class EncoderLayer(nn.Module):
@@ -81,15 +31,19 @@ class EncoderLayer(nn.Module):
         self.forwards = Recurrence(config.cell, config.d_model, width)
         self.backwards = Recurrence(config.cell, config.d_model, width) if config.bidirectional else None
 
-    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
-        """x (B, S, D) -> outputs (B, S, D), and the states (B, D) at each sentence's last token."""
-        y, states = self.forwards(x)
-        final = last_real(states, lengths)
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, State]:
+        """x (B, S, D), mask (B, S) -> outputs (B, S, D), and the states (B, D) at each sentence's last token.
+
+        Padding is read first, and changes no state: so all sentences end at the same position.
+        """
+        lengths, blank = mask.sum(1), ~mask.flip(1)
+        y, final = self.forwards(reverse_real(x, lengths).flip(1), blank=blank)
+        y = reverse_real(y.flip(1), lengths)
         if self.backwards is None:
             return y, final
-        back, states = self.backwards(reverse_real(x, lengths))
-        final = tuple(torch.cat(pair, dim=-1) for pair in zip(final, last_real(states, lengths), strict=True))
-        return torch.cat((y, reverse_real(back, lengths)), dim=-1), final
+        back, other = self.backwards(x.flip(1), blank=blank)
+        final = tuple(torch.cat(pair, dim=-1) for pair in zip(final, other, strict=True))
+        return torch.cat((y, back.flip(1)), dim=-1), final
 
 
 class RnnMemory(NamedTuple):
@@ -157,7 +111,7 @@ class Rnn(TranslationModel):
         x = self.src_embedding(reverse_real(src, lengths) if self.config.reverse_source else src)
         final: list[State] = []
         for layer in self.encoder:
-            y, state = layer(x, lengths)
+            y, state = layer(x, mask)
             x = x + self.drop(y) if self.config.residual and final else self.drop(y)
             final.append(state)
         if self.config.reverse_source:
@@ -190,17 +144,21 @@ class Rnn(TranslationModel):
         if self.config.input_feeding:
             x = torch.cat((x, cache.fed[:, None]), dim=-1)
         for index, layer in enumerate(self.decoder):
-            y, states = layer(x, cache.states[index])
-            cache.states[index] = states[-1]
+            y, cache.states[index] = layer(x, cache.states[index])
             x = x + self.drop(y) if self.config.residual and index else self.drop(y)
         if not self.has_attention:
             return x, None
+        result, weights = self.attend(x, memory)
+        cache.fed = result[:, -1]
+        return result, weights
+
+    def attend(self, x: Tensor, memory: RnnMemory) -> tuple[Tensor, Tensor]:
+        """Return the attentional states (R, T, D) of decoder states x (R, T, D), and the weights (R, T, S)."""
         B, (R, T, D) = len(memory.mask), x.shape
         scores = self.score(x.view(B, R // B * T, D), memory.keys)  # (B, Q, S)
         weights = scores.masked_fill(~memory.mask[:, None], float("-inf")).softmax(-1)
         context = (weights @ memory.states).view(R, T, D)
         result = self.drop(torch.tanh(self.combine(torch.cat((context, x), dim=-1))))  # Luong et al. 2015, formula 5
-        cache.fed = result[:, -1]
         return result, weights.view(R, T, -1)
 
     def compile_for_translation(self) -> None:
@@ -208,7 +166,8 @@ class Rnn(TranslationModel):
         self.compile_for_training()
 
     def compile_for_training(self, by_layer: bool = False) -> Callable[[Tensor, Tensor], Tensor]:
-        """Compile one step of the cells; a loop over positions would be compiled again for every length."""
+        """Compile attention and one step of the cells; a loop would be compiled again for every length."""
+        self.attend = torch.compile(self.attend, dynamic=True)  # type: ignore[method-assign]
         for module in self.modules():
             if isinstance(module, Recurrence):
                 module.step = torch.compile(module.step, dynamic=True)
