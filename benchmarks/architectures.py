@@ -1,12 +1,16 @@
-"""Every kind of model, and every attention score, trained for the same minutes on the same corpus.
+"""Every kind of model, and every attention score, trained for the same time on the same corpus.
 
-    python benchmarks/architectures.py table FOLDER --minutes 6 [--only rnn-additive decoder ...]
-    python benchmarks/architectures.py lengths FOLDER --minutes 6 --svg docs/bleu-by-length.svg
+    python benchmarks/architectures.py speed FOLDER [--seconds 8] [--preset demo] [--only rnn-additive decoder ...]
+    python benchmarks/architectures.py table FOLDER --minutes 2 [--preset demo] [--only ...]
+    python benchmarks/architectures.py lengths FOLDER --minutes 2 [--preset demo] --svg docs/bleu-by-length.svg
 
 FOLDER holds train, valid (or val) and test (or test_2016_flickr), each as .en and .de or .en.gz and .de.gz; the folder
-data/ of the demo corpus is one. `table` prints, for each system, its parameters, target tokens per second in training,
-sentences per second in translation (torch, beam 5), BLEU of the test set and BLEU by source length. `lengths` trains
-the recurrent model without and with attention and the Transformer on a corpus in which a third of the lines are two or
+data/ of the demo corpus is one. `speed` measures how fast each system trains, one after the other, and belongs on a
+machine with nothing else to do. `table` then trains each for the steps that it does in the minutes at that speed, so
+that a machine which is busy meanwhile changes nothing but the wait; without `speed` it trains by the clock. It prints,
+for each system, its parameters, target tokens per second in training, steps, BLEU of the test set and BLEU by source
+length, and sentences per second in translation (torch, beam 5) if asked for by --translate. `lengths` trains the
+recurrent model without and with attention and the Transformer on a corpus in which a third of the lines are two or
 three sentences joined, scores joined test sentences of growing length, and draws BLEU over source length.
 
 Runs stay in checkpoints/architectures/; a run that is finished is only scored again.
@@ -14,6 +18,7 @@ Runs stay in checkpoints/architectures/; a run that is finished is only scored a
 
 import argparse
 import gzip
+import itertools
 import json
 import random
 import statistics
@@ -39,6 +44,7 @@ SYSTEMS: dict[str, list[str]] = {
 }
 OVER_LENGTH = ("rnn-none", "rnn-additive", "transformer")
 SETS = ("train", "valid", "test")
+WARM_STEPS = 3  # before the clock starts
 LONGEST_JOIN = 5  # test sentences in one line
 COLORS = {"rnn-none": "#b3372c", "rnn-additive": "#c2560a", "transformer": "#1f5fbf"}
 
@@ -75,19 +81,96 @@ def with_joined(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return pairs[:-third] + join_pairs(pairs[-third:][: third // 2], 2) + join_pairs(pairs[-third:][third // 2 :], 3)
 
 
-def train(name: str, out: Path, corpus: list[str], valid: list[str], minutes: float) -> dict[str, Any]:
-    """Train a system, or continue it, and return its manifest."""
+def train_command(name: str, corpus: list[str], args: argparse.Namespace) -> list[str]:
+    """Return the command that trains a system."""
     settings = [part for setting in SYSTEMS[name] for part in ("--set", setting)]
-    command = [*SEQTOOL, "train", *corpus, "--valid", valid[0], "--valid", valid[1], "-o", str(out), *settings]
-    subprocess.run([*command, "--minutes", f"{minutes:g}"], check=True)
+    return [*SEQTOOL, "train", *corpus, "--preset", args.preset, *settings]
+
+
+def train(
+    name: str, out: Path, corpus: list[str], valid: list[str], args: argparse.Namespace, speed: dict[str, Any]
+) -> dict[str, Any]:
+    """Train a system, or continue it, and return its manifest."""
+    command = [*train_command(name, corpus, args), "--valid", valid[0], "--valid", valid[1], "-o", str(out)]
+    steps = args.steps or round(60 * args.minutes * speed.get("steps_per_second", 0))
+    budget = ["--steps", str(steps)] if steps else ["--minutes", f"{args.minutes:g}"]
+    subprocess.run([*command, *budget], check=True)
     manifest: dict[str, Any] = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     return manifest
 
 
-def tokens_per_second(out: Path) -> float:
-    """Return the median speed of training, in target tokens."""
-    entries = map(json.loads, (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
-    return statistics.median(entry["tokens_per_s"] for entry in entries if entry["kind"] == "train")
+def measure_speed(name: str, prepared: Path, corpus: list[str], args: argparse.Namespace) -> dict[str, float]:
+    """Return how fast a system trains: the same steps as in training, on the prepared corpus, without validation."""
+    import torch
+
+    from seqtool.config import load_config
+    from seqtool.corpus.batches.batches import BatchPlan, iterate_batches
+    from seqtool.corpus.preparing.prepared import PreparedCorpus
+    from seqtool.corpus.tokenizer.registry import load_pair
+    from seqtool.model.kinds import build_model
+    from seqtool.run_directory import RunDir
+    from seqtool.training.distributed import Workers
+    from seqtool.training.optimizer import Updater
+    from seqtool.training.step import GradientMaker, LossOf, train_step
+
+    shown = subprocess.run(
+        [*train_command(name, corpus, args), "--print-config"], check=True, stdout=subprocess.PIPE
+    ).stdout
+    (prepared / "config.toml").write_bytes(shown)
+    config, run = load_config(prepared / "config.toml"), RunDir(prepared)
+    tokens, torch_threads = config.train.batch_tokens, torch.get_num_threads()
+    assert isinstance(tokens, int)
+    data, sides = PreparedCorpus.open(run.prepared), load_pair(run).vocabularies
+    plan = BatchPlan(data.src_lengths, data.tgt_lengths, tokens, 1, data.ranges)
+    model = build_model(config.model, sides).train()
+    maker = GradientMaker(
+        LossOf(model, config.train), config.train, Workers(0, 1, torch.device("cpu")), "float32", torch_threads
+    )
+    updater = Updater(model, config.train, "float32")
+    batches = iterate_batches(data, plan, (sides.source.special, sides.target.special), (0, 0), 0, 1)
+    start, done, seen = 0.0, 0, 0
+    for step in itertools.count(1):
+        if step == WARM_STEPS:
+            start = time.perf_counter()
+        batch = next(batches)
+        train_step(maker, updater, batch, step, 1e-4)
+        if step >= WARM_STEPS and time.perf_counter() - start > args.seconds:
+            break
+        done, seen = (done + 1, seen + batch.n_tgt_tokens) if step >= WARM_STEPS else (0, 0)
+    maker.close()
+    seconds = time.perf_counter() - start
+    count = sum(parameter.numel() for parameter in model.parameters())
+    return {"tokens_per_second": seen / seconds, "steps_per_second": done / seconds, "parameters": count}
+
+
+def measure_speeds(args: argparse.Namespace) -> None:
+    """Measure every system and write the figures beside the runs."""
+    work = work_folder(args)
+    train_set = read_set(args.folder, ("train",))
+    corpus, prepared = write_set(train_set, work / "train"), work / "prepared"
+    subprocess.run([*SEQTOOL, "prepare", *corpus, "-o", str(prepared), "--preset", args.preset], check=True)
+    for name in args.only or SYSTEMS:
+        found = measure_speed(name, prepared, corpus, args)
+        (work / "speeds.json").write_text(json.dumps(read_speeds(work) | {name: found}, indent=1), encoding="utf-8")
+        print(
+            f"{name}: {found['parameters']:,} parameters, {found['tokens_per_second']:,.0f} target tokens and "
+            f"{found['steps_per_second']:.2f} steps per second",
+            flush=True,
+        )
+
+
+def read_speeds(work: Path) -> dict[str, dict[str, float]]:
+    """Return what `speed` measured, by system."""
+    file = work / "speeds.json"
+    found: dict[str, dict[str, float]] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return found
+
+
+def work_folder(args: argparse.Namespace) -> Path:
+    """Return where the runs on a corpus are, and make it."""
+    work = RUNS / f"{args.folder.resolve().name}-{args.preset}"
+    work.mkdir(parents=True, exist_ok=True)
+    return work
 
 
 def evaluate(out: Path, files: list[str], tokenized: bool) -> dict[str, Any]:
@@ -113,19 +196,24 @@ def sentences_per_second(out: Path, source: str) -> float:
 
 def make_table(args: argparse.Namespace) -> None:
     """Train and measure every system, and print a row of a Markdown table for each as it is done."""
-    work = RUNS / f"{args.folder.resolve().name}-{args.minutes:g}-minutes"
+    work = work_folder(args)
     sets = train_set, valid_set, test_set = all_sets(args.folder)
     tokenized = valid_set == [(src.lower(), tgt.lower()) for src, tgt in valid_set]
     files = {name: write_set(pairs, work / name) for name, pairs in zip(SETS, sets, strict=True)}
-    print("| system | parameters | tokens/s in training | sentences/s | BLEU | BLEU by source length |")
-    print("| --- | --- | --- | --- | --- | --- |", flush=True)
+    speeds = read_speeds(work)
+    columns = ["system", "parameters", "tokens/s in training", "steps", "BLEU", "BLEU by source length"]
+    columns += ["sentences/s"] if args.translate else []
+    print("| " + " | ".join(columns) + " |\n" + "| --- " * len(columns) + "|", flush=True)
     for name in args.only or SYSTEMS:
-        manifest = train(name, work / name, files["train"], files["valid"], args.minutes)
-        scores = evaluate(work / name, files["test"], tokenized)
+        out, speed = work / f"{name}-{args.minutes:g}-minutes", speeds.get(name, {})
+        manifest = train(name, out, files["train"], files["valid"], args, speed)
+        scores = evaluate(out, files["test"], tokenized)
         by_length = ", ".join(f"{one['low']}-{one['high']}: {one['bleu']['score']:.1f}" for one in scores["by_length"])
-        speed, sentences = tokens_per_second(work / name), sentences_per_second(work / name, files["test"][0])
-        row = [name, f"{manifest['model']['parameters']:,}", f"{speed:,.0f}", f"{sentences:.0f}"]
-        print("| " + " | ".join([*row, f"{scores['bleu']['score']:.1f}", by_length]) + " |", flush=True)
+        tokens = f"{speed['tokens_per_second']:,.0f}" if speed else "not measured"
+        row = [name, f"{manifest['model']['parameters']:,}", tokens, f"{manifest['training']['steps']:,}"]
+        row += [f"{scores['bleu']['score']:.1f}", by_length]
+        row += [f"{sentences_per_second(out, files['test'][0]):.0f}"] if args.translate else []
+        print("| " + " | ".join(row) + " |", flush=True)
     print(f"\n{len(train_set):,} training and {len(test_set):,} test pairs; {scores['bleu']['signature']}")
 
 
@@ -136,14 +224,14 @@ def all_sets(folder: Path) -> list[list[tuple[str, str]]]:
 
 def draw_lengths(args: argparse.Namespace) -> None:
     """Train three systems on lines of some lengths, score joined test lines, and draw BLEU over source length."""
-    work = RUNS / f"{args.folder.resolve().name}-joined-{args.minutes:g}-minutes"
+    work, speeds = work_folder(args) / f"joined-{args.minutes:g}-minutes", read_speeds(work_folder(args))
     train_set, valid_set, test_set = all_sets(args.folder)
     corpus = write_set(with_joined(train_set), work / "train")
     valid = write_set(with_joined(valid_set), work / "valid")
     joined = {size: join_pairs(test_set, size) for size in range(1, LONGEST_JOIN + 1)}
     curves: dict[str, list[tuple[float, float]]] = {}
     for name in OVER_LENGTH:
-        train(name, work / name, corpus, valid, args.minutes)
+        train(name, work / name, corpus, valid, args, speeds.get(name, {}))
         curves[name] = []
         for size, pairs in joined.items():
             scores = evaluate(work / name, write_set(pairs, work / f"test-{size}"), tokenized=False)
@@ -198,15 +286,22 @@ def curves_svg(curves: dict[str, list[tuple[float, float]]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(required=True)
-    for name, work in (("table", make_table), ("lengths", draw_lengths)):
+    for name, work in (("speed", measure_speeds), ("table", make_table), ("lengths", draw_lengths)):
         command = commands.add_parser(name)
         command.add_argument("folder", type=Path)
-        command.add_argument("--minutes", type=float, default=6.0, help="of training for each system")
+        command.add_argument("--preset", default="auto")
         command.set_defaults(work=work)
-        if name == "table":
-            command.add_argument("--only", nargs="*", choices=SYSTEMS, help="these systems alone")
+        if name == "speed":
+            command.add_argument("--seconds", type=float, default=8.0, help="for each system")
         else:
+            command.add_argument("--minutes", type=float, default=6.0, help="of training for each system")
+            command.add_argument("--steps", type=int, default=0, help="for each system, instead of the minutes")
+        if name == "lengths":
             command.add_argument("--svg", type=Path, default=Path("docs/bleu-by-length.svg"))
+        else:
+            command.add_argument("--only", nargs="*", choices=SYSTEMS, help="these systems alone")
+        if name == "table":
+            command.add_argument("--translate", action="store_true", help="measure the speed of translation too")
     args = parser.parse_args()
     args.work(args)
 

@@ -77,10 +77,10 @@ def make_config(model: Path, out: Path, seed: int, warmup: int) -> dict[str, Any
         return {
             "type": "transformer",
             "num_layers": layers,
-            "num_heads": size["n_heads"],
+            "num_heads": size.get("n_heads", 1),
             "embeddings": {"embedding_dim": size["d_model"], "scale": True, "dropout": 0.0},
             "hidden_size": size["d_model"],
-            "ff_size": size["d_ff"],
+            "ff_size": size.get("d_ff", 1),
             "dropout": 0.1,
             "layer_norm": "pre",
         }

@@ -197,6 +197,18 @@ def test_it_goes_through_every_command(
     assert facts["model"]["parameters"] > 0
     assert run_here(monkeypatch, "report", run) == 0
     assert ("this kind of model has no attention" in capfd.readouterr().err) != has_attention
+    if settings[: len(TOY)] == TOY and "tokenizer.joint=false" not in settings:
+        check_refusals(monkeypatch, capfd, run, src)
+
+
+def check_refusals(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], run: Path, src: str) -> None:
+    """What other programs have no such model for is named before anything else that may be missing."""
+    owners = {"ctranslate2": "CTranslate2", "argos": "CTranslate2", "huggingface": "Hugging Face"}
+    for target, owner in owners.items():
+        assert run_here(monkeypatch, "export", "-m", run, "--to", target, "-o", run / target) == 1
+        assert f"{run}: {owner} has no models of kind 'toy'" in capfd.readouterr().err
+    assert run_here(monkeypatch, "translate", "-m", run, "-i", src, "--engine", "ctranslate2") == 1
+    assert "CTranslate2 has no models of kind 'toy'; use --engine torch" in capfd.readouterr().err
 
 
 @pytest.mark.usefixtures("registered")

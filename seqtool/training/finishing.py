@@ -8,9 +8,11 @@ from pathlib import Path
 
 from torch import Tensor
 
+from seqtool.config import load_config
 from seqtool.errors import SeqtoolError
 from seqtool.files import write_whole
 from seqtool.manifest import ModelFacts, TrainingFacts
+from seqtool.model.kinds import kind_of
 from seqtool.model.loading import save_weights
 from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import Checkpoint, read_checkpoint
@@ -215,6 +217,9 @@ def write_valid_lines(run: RunDir, pairs: Sequence[tuple[str, str]], validation:
 
 def export_fast_form(run: RunDir) -> str:
     """Make the CTranslate2 form where that is possible; return what was done in words."""
+    model = load_config(run.config).model
+    if kind_of(model).ctranslate2 is None:
+        return f"CTranslate2 has no models of kind '{model.kind}', so the torch engine translates"
     try:
         import ctranslate2  # noqa: F401
     except ImportError:

@@ -13,6 +13,7 @@ from seqtool.corpus.sentences import has_single_sentences
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import OptionError, SeqtoolError
+from seqtool.model.kinds import kind_of
 from seqtool.process import threads_per_process
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.ct2_engine import IMPORTS, CTranslate2Engine, is_installed, why_not_here
@@ -70,10 +71,12 @@ def load_engine(runs: list[RunDir], settings: EngineSettings) -> TranslatorParts
 
     if settings.compile or settings.engine == "torch":
         return TranslatorParts(config, tokenizers, load_torch(), notes=changes)
-    obstacle = why_not_ctranslate2(runs, tokenizers, settings)
+    obstacle = why_not_ctranslate2(runs, config, tokenizers, settings)
     if obstacle and settings.engine == "ctranslate2":
         wrong_usage = len(runs) > 1 or settings.device == "mps"
-        raise (OptionError if wrong_usage else SeqtoolError)(f"{obstacle}; or use `engine='torch'`")
+        raise (OptionError if wrong_usage else SeqtoolError)(
+            f"{obstacle}; {'or ' if ';' in obstacle else ''}use `engine='torch'`"
+        )
     if obstacle:
         is_news = runs[0].ctranslate2.exists() and len(runs) == 1
         notes = [f"{obstacle}; the slower torch engine is used"] if is_news else []
@@ -106,11 +109,15 @@ def load_ctranslate2(run: RunDir, tokenizers: TokenizerPair, settings: EngineSet
     return CTranslate2Engine(run.ctranslate2, tokenizers, settings, n_positions=n_positions, n_learned=n_learned)
 
 
-def why_not_ctranslate2(runs: list[RunDir], tokenizers: TokenizerPair, settings: EngineSettings) -> str | None:
+def why_not_ctranslate2(
+    runs: list[RunDir], config: Config, tokenizers: TokenizerPair, settings: EngineSettings
+) -> str | None:
     """Return what keeps ctranslate2 from being used and how to change it; None where nothing does."""
     run = runs[0]
     if len(runs) > 1:
         return "the ctranslate2 engine takes one model, not an ensemble; give one `model`"
+    if kind_of(config.model).ctranslate2 is None:
+        return f"{run.path}: CTranslate2 has no models of kind '{config.model.kind}'"
     if settings.device == "mps":
         return "the ctranslate2 engine does not run on mps; give `device='cpu'`"
     if not is_installed():

@@ -77,11 +77,11 @@ def export_huggingface(
     """Write the model of a run directory into `folder`, whole or not at all."""
     run.require_model()
     check_place(folder)
-    if check:
-        require_transformers()
     config, tokenizers = load_config(run.config), load_pair(run)
     if config.model.kind != "transformer" or not isinstance(config.model, TransformerConfig):
         raise SeqtoolError(f"{run.path}: Hugging Face has no models of kind '{config.model.kind}'")
+    if check:
+        require_transformers()
     try:
         settings = write_config(config.model)
     except SeqtoolError as error:
