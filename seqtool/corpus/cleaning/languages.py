@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from seqtool.corpus.reading.lines import LineBlock, Mask, PairBlock
 
 Numbers = NDArray[np.float32]
+Grams = tuple[NDArray[np.uint32], NDArray[np.int64]]  # of many lines one after the other, and the number of each line's
 
 LEARNT_PAIRS, LEARNT_BYTES = 50_000, 8 << 20
 FEWEST_PAIRS = 500  # from which anything is learnt
@@ -37,15 +38,14 @@ class Languages:
 
     @classmethod
     def learn(cls, blocks: Iterable[PairBlock]) -> "Languages | None":
-        """Learn from the first pairs of a corpus; None where there are too few."""
+        """Learn from the first pairs of a corpus; None if there are too few."""
         counts = [np.zeros(1 << BITS), np.zeros(1 << BITS)]
-        kept: list[PairBlock] = []
+        kept: list[tuple[Grams, Grams]] = []
         pairs = size = 0
         for block in blocks:
-            kept.append(block)
-            for side, lines in enumerate((block.src, block.tgt)):
-                grams, inside, _, _ = _grams(lines)
-                counts[side] += np.bincount(grams[inside], minlength=1 << BITS)
+            kept.append((_find_grams(block.src), _find_grams(block.tgt)))
+            for table, (grams, _) in zip(counts, kept[-1], strict=True):
+                table += np.bincount(grams, minlength=1 << BITS)
             pairs += len(block)
             size += int((block.src.ends - block.src.starts).sum() + (block.tgt.ends - block.tgt.starts).sum())
             if pairs >= LEARNT_PAIRS or size >= LEARNT_BYTES:
@@ -55,13 +55,11 @@ class Languages:
         src, tgt = (np.log((table + UNSEEN) / max(table.sum(), 1.0)).astype(np.float32) for table in counts)
         return cls((src, tgt), cls((src, tgt), np.zeros(0, np.float32))._find_usual(kept))
 
-    def _find_usual(self, blocks: Iterable[PairBlock]) -> Numbers:
+    def _find_usual(self, blocks: Iterable[tuple[Grams, Grams]]) -> Numbers:
         """Return the median and scatter of both sums by the length of lines; of few lines, nothing is unusual."""
         usual = np.zeros(USUAL_SHAPE, np.float32)
         usual[..., 1] = np.inf
-        measured = [
-            [self._measure(lines, side) for side, lines in enumerate((block.src, block.tgt))] for block in blocks
-        ]
+        measured = [[self._measure(found, side) for side, found in enumerate(block)] for block in blocks]
         for side in (0, 1):
             *sums, numbers = (np.concatenate([block[side][part] for block in measured]) for part in range(3))
             lengths = _length_of(numbers)
@@ -73,21 +71,18 @@ class Languages:
                         usual[side, i, length] = median, 1.4826 * np.median(np.abs(part - median)) + 0.05
         return usual
 
-    def _measure(self, lines: LineBlock, side: int) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
+    def _measure(self, found: Grams, side: int) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
         """Return how usual each line is for its side, how much more so than for the other, and its n-grams."""
-        grams, inside, starts, ends = _grams(lines)
-        own, other = self.tables[side], self.tables[1 - side]
-        numbers = _sums(inside, starts, ends)
+        grams, numbers = found
+        own, other = (_sums(self.tables[number][grams], numbers) for number in (side, 1 - side))
         scale = 1 / np.maximum(numbers, 1)
-        usual = _sums(np.where(inside, own[grams], 0), starts, ends) * scale
-        more = usual - _sums(np.where(inside, other[grams], 0), starts, ends) * scale
-        return usual.astype(np.float32), more.astype(np.float32), numbers.astype(np.int64)
+        return (own * scale).astype(np.float32), ((own - other) * scale).astype(np.float32), numbers
 
     def find(self, block: PairBlock) -> tuple[Mask, Mask]:
         """Return True for the pairs whose sides are swapped, and for those with a side in another language."""
         foreign, strange = [], []
         for side, lines in enumerate((block.src, block.tgt)):
-            *sums, numbers = self._measure(lines, side)
+            *sums, numbers = self._measure(_find_grams(lines), side)
             judged, lengths = numbers >= MIN_GRAMS, _length_of(numbers)
             usual = self.usual[side][:, lengths]  # (sum, line, [median, scatter])
             below = sum((values - usual[i, :, 0]) / usual[i, :, 1] for i, values in enumerate(sums))
@@ -102,21 +97,25 @@ def _length_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     return places
 
 
-def _grams(lines: LineBlock) -> tuple[NDArray[np.uint32], Mask, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the n-gram that begins at each byte, whether it counts, and where those of each line start and end."""
+def _find_grams(lines: LineBlock) -> Grams:
+    """Return the n-grams of all lines, those with two spaces or more left out, and their number in each line."""
     data = lines.data.lower().translate(LETTERS) + b"    "
     words: NDArray[np.uint32] = np.ndarray(len(data) - 3, "<u4", data, strides=(1,))
-    spaces = np.frombuffer(data, np.uint8) == 0x20
-    blank = spaces[:-3].astype(np.int8) + spaces[1:-2] + spaces[2:-1] + spaces[3:]
-    grams = (words * MULTIPLIER) >> np.uint32(32 - BITS)
+    spaces = (np.frombuffer(data, np.uint8) == 0x20).view(np.uint8)
+    blank = spaces[:-3] + spaces[1:-2] + spaces[2:-1] + spaces[3:]
     ends = np.maximum(lines.ends - 3, lines.starts)
-    depth = np.zeros(len(grams) + 1, np.int8)  # the other side may lie in the same buffer, between these lines
+    depth = np.zeros(len(words) + 1, np.int8)  # the other side may lie in the same buffer, between these lines
     np.add.at(depth, lines.starts, 1)
     np.add.at(depth, ends, -1)
-    return grams, (blank < 2) & (np.cumsum(depth[:-1], dtype=np.int8) > 0), lines.starts, ends
+    places = np.flatnonzero((blank < 2) & (np.cumsum(depth[:-1], dtype=np.int8) > 0))
+    numbers: NDArray[np.int64] = np.searchsorted(places, ends) - np.searchsorted(places, lines.starts)
+    return (words[places] * MULTIPLIER) >> np.uint32(32 - BITS), numbers
 
 
-def _sums(values: NDArray[np.generic], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.float64]:
-    sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-    result: NDArray[np.float64] = sums[ends] - sums[starts]
-    return result
+def _sums(values: Numbers, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the sum of the values of each line; they stand one after the other, as many for each line as `numbers`."""
+    sums = np.zeros(len(numbers))
+    if len(values):
+        filled = numbers > 0
+        sums[filled] = np.add.reduceat(values, (np.cumsum(numbers) - numbers)[filled], dtype=np.float64)
+    return sums

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Collection
 
 import numpy as np
+from numpy.typing import NDArray
 
-from seqtool.corpus.reading.lines import Mask, PairBlock
+from seqtool.corpus.reading.lines import LineBlock, Mask, PairBlock
 
 NUMBER = re.compile(r"\d+(?:[.,:'’\u00a0\u202f\u2009]\d+)*")
 NOT_DIGIT = re.compile(r"\D")
@@ -36,32 +37,33 @@ MISREAD = re.compile(
     "|[\u2013-\u203a\u20ac\u2122])+"
 )
 # What such sequences stand for in living text: Latin, Greek, Cyrillic, Hebrew, Arabic, punctuation, East Asia, emoji.
-LIKELY = [
-    (0xA0, 0x180),
-    (0x370, 0x530),
-    (0x590, 0x700),
-    (0x900, 0x1000),
-    (0x1E00, 0x2200),
-    (0x3000, 0xD7B0),
-    (0xF900, 0x1FB00),
-]
+LIKELY = [(0xA0, 0x180), (0x370, 0x530), (0x590, 0x700), (0x900, 0x1000), (0x1E00, 0x2200), (0x3000, 0xD7B0)]
+LIKELY += [(0xF900, 0x1FB00)]
 
 
 def find_noise(block: PairBlock, kinds: Collection[str]) -> dict[str, Mask]:
     """Return for each kind of noise the pairs that have it; lines that are not UTF-8 have none."""
     found = {kind: np.zeros(len(block), bool) for kind in kinds}
-    checks = [(found[kind], *KINDS[kind]) for kind in kinds]
-    for i, (src, tgt) in enumerate(zip(block.src.lines(), block.tgt.lines(), strict=True)):
-        texts = None
-        for mask, trigger, is_noise in checks:
+    signs = _find_signs(block.src) | _find_signs(block.tgt)
+    for number, (kind, (_, trigger, is_noise)) in enumerate(KINDS.items()):
+        for i in np.flatnonzero(signs & (1 << number)).tolist() if kind in found else ():
+            src, tgt = block.src.line(i), block.tgt.line(i)
             if trigger.search(src) or trigger.search(tgt):
-                texts = texts or (src.decode("utf-8", "ignore"), tgt.decode("utf-8", "ignore"))
-                mask[i] = is_noise(*texts)
+                found[kind][i] = is_noise(src.decode("utf-8", "ignore"), tgt.decode("utf-8", "ignore"))
     return found
 
 
+def _find_signs(lines: LineBlock) -> NDArray[np.uint8]:
+    """Return a number for each line, in which a bit stands for a kind of noise: 1 if the line has one of its bytes."""
+    bits = np.append(np.frombuffer(lines.data.translate(SIGNS), np.uint8), np.uint8(0))
+    bits[[match.start() for match in re.finditer(rb"www\.", lines.data)]] |= SIGNS[ord(":")]
+    bounds = np.stack([lines.starts, lines.ends], axis=1).ravel()
+    signs: NDArray[np.uint8] = np.bitwise_or.reduceat(bits, bounds)[::2] if len(lines) else bits[:0]
+    return np.where(lines.ends > lines.starts, signs, np.uint8(0))
+
+
 def numbers_differ(src: str, tgt: str) -> bool:
-    """Tell if the sides have other numbers; separators do not count, nor small ones that may be words elsewhere."""
+    """Return whether the sides have other numbers, without separators and small ones that may be words elsewhere."""
     if sorted(NOT_DIGIT.sub("", src)) == sorted(NOT_DIGIT.sub("", tgt)):
         return False
     ours, theirs = (Counter(_number(match.group()) for match in NUMBER.finditer(text)) for text in (src, tgt))
@@ -76,7 +78,7 @@ def _number(text: str) -> int:
 
 
 def urls_differ(src: str, tgt: str) -> bool:
-    """Tell if the sides have other web or mail addresses; the language in an address does not count."""
+    """Return whether the sides have other web or mail addresses; the language in an address does not count."""
     return _urls(src) != _urls(tgt)
 
 
@@ -86,7 +88,7 @@ def _urls(text: str) -> Counter[str]:
 
 
 def tags_differ(src: str, tgt: str) -> bool:
-    """Tell if the sides have other HTML or XML tags; a word in angle brackets alone is none."""
+    """Return whether the sides have other HTML or XML tags; a word in angle brackets alone is none."""
     return _tags(src) != _tags(tgt)
 
 
@@ -102,18 +104,18 @@ def _tags(text: str) -> Counter[str]:
 
 
 def placeholders_differ(src: str, tgt: str) -> bool:
-    """Tell if the sides have other placeholders, such as %s, %(name)s, {0} or ${name}."""
+    """Return whether the sides have other placeholders, such as %s, %(name)s, {0} or ${name}."""
     ours, theirs = (Counter(POSITION.sub("", found) for found in PLACEHOLDER.findall(text)) for text in (src, tgt))
     return ours != theirs
 
 
 def has_entities(src: str, tgt: str) -> bool:
-    """Tell if a side has entities of HTML, which should have become characters."""
+    """Return whether a side has entities of HTML, which should have become characters."""
     return any(match[1][0] == "#" or match[1] in ENTITY_NAMES for text in (src, tgt) for match in ENTITY.finditer(text))
 
 
 def is_damaged(src: str, tgt: str) -> bool:
-    """Tell if a side has traces of a wrong decoding: UTF-8 read as Latin-1, or U+FFFD where a character was lost."""
+    """Return whether a side was decoded wrongly: UTF-8 read as Latin-1, or U+FFFD in place of a lost character."""
     return _is_misread(src) or _is_misread(tgt) or _lost_characters(src, tgt)
 
 
@@ -135,7 +137,7 @@ def _as_byte(char: str) -> bytes:
 
 
 def _lost_characters(src: str, tgt: str) -> bool:
-    """A text about U+FFFD has it by itself, and on both sides; a lost letter or apostrophe stands among letters."""
+    """Return whether U+FFFD stands for lost letters: a text about it has it by itself, and on both sides."""
     counts = src.count(REPLACEMENT), tgt.count(REPLACEMENT)
     if counts == (0, 0):
         return False
@@ -146,12 +148,15 @@ def _within_words(text: str) -> bool:
     return re.search(f"\\w{REPLACEMENT}|{REPLACEMENT}\\w", text) is not None
 
 
-# What a line must have at the least for a check to be worth while, and the check.
-KINDS: dict[str, tuple[re.Pattern[bytes], Callable[[str, str], bool]]] = {
-    "damaged": (re.compile(rb"\xef\xbf\xbd|\xc3[\x82-\xb4][\xc2\xc5\xc6\xcb\xe2]"), is_damaged),
-    "entities": (re.compile(rb"&[A-Za-z#]\w*;"), has_entities),
-    "urls": (re.compile(rb"://|www\.|@"), urls_differ),
-    "tags": (re.compile(rb"<[/A-Za-z]"), tags_differ),
-    "placeholders": (re.compile(rb"[%{]|\$\("), placeholders_differ),
-    "numbers": (re.compile(rb"\d|\xef\xbc[\x90-\x99]|[\xd9\xdb]"), numbers_differ),
+# Bytes of which a line must have one, what it must have at the least for a check to be worth while, and the check.
+KINDS: dict[str, tuple[bytes, re.Pattern[bytes], Callable[[str, str], bool]]] = {
+    "damaged": (b"\xef\xc3", re.compile(rb"\xef\xbf\xbd|\xc3[\x82-\xb4][\xc2\xc5\xc6\xcb\xe2]"), is_damaged),
+    "entities": (b"&", re.compile(rb"&[A-Za-z#]\w*;"), has_entities),
+    "urls": (b":@", re.compile(rb"://|www\.|@"), urls_differ),
+    "tags": (b"<", re.compile(rb"<[/A-Za-z]"), tags_differ),
+    "placeholders": (b"%{$", re.compile(rb"[%{]|\$\("), placeholders_differ),
+    "numbers": (b"0123456789\xef\xd9\xdb", re.compile(rb"\d|\xef\xbc[\x90-\x99]|[\xd9\xdb]"), numbers_differ),
 }
+SIGNS = bytes(
+    sum(1 << number for number, (signs, *_) in enumerate(KINDS.values()) if byte in signs) for byte in range(256)
+)
