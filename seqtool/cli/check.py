@@ -43,7 +43,7 @@ def check(
 ) -> None:
     """Examine a corpus: line counts, encoding, repetition, odd pairs, and what cleaning would drop.
 
-    Exits with 1 where training on it would be wrong.
+    Exits with 1 if the corpus is not fit for training.
 
     Example: [bold]seqtool check train.en train.de --against test.en --against test.de[/bold]
     """

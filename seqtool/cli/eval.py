@@ -6,18 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seqtool.cli import eval_options as opt
-from seqtool.cli.options import (
-    BatchTokensOption,
-    BeamOption,
-    ComputeTypeOption,
-    DeviceOption,
-    EngineOption,
-    JsonOption,
-    LengthPenaltyOption,
-    MaxLengthRatioOption,
-    SplitOption,
-    ThreadsOption,
-)
+from seqtool.cli.options import EngineGroup, JsonOption, SearchGroup
 from seqtool.cli.streams import notify
 from seqtool.errors import OptionError, SeqtoolError
 
@@ -42,36 +31,11 @@ def eval(
     output: opt.Output = None,
     record: opt.Record = False,
     json_: JsonOption = False,
-    metrics: opt.Metrics = None,
-    tokenize: opt.Tokenize = None,
-    lowercase: opt.Lowercase = False,
-    smooth_method: opt.SmoothMethod = "exp",
-    smooth_value: opt.SmoothValue = None,
-    chrf_char_order: opt.ChrfCharOrder = 6,
-    chrf_word_order: opt.ChrfWordOrder = 0,
-    chrf_beta: opt.ChrfBeta = 2,
-    chrf_whitespace: opt.ChrfWhitespace = False,
-    chrf_lowercase: opt.ChrfLowercase = False,
-    ter_case_sensitive: opt.TerCaseSensitive = False,
-    ter_asian_support: opt.TerAsianSupport = False,
-    ter_no_punct: opt.TerNoPunct = False,
-    ter_normalized: opt.TerNormalized = False,
-    confidence: opt.Confidence = False,
-    confidence_n: opt.ConfidenceN = 1000,
-    width: opt.Width = None,
-    paired_bs: opt.PairedBs = False,
-    paired_ar: opt.PairedAr = False,
-    paired_bs_n: opt.PairedBsN = 1000,
-    paired_ar_n: opt.PairedArN = 10000,
-    beam: BeamOption = None,
-    length_penalty: LengthPenaltyOption = None,
-    max_length_ratio: MaxLengthRatioOption = None,
-    split: SplitOption = None,
-    engine: EngineOption = "auto",
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = 0,
-    batch_tokens: BatchTokensOption = None,
-    compute_type: ComputeTypeOption = "default",
+    *,
+    metric: opt.MetricGroup,
+    comparison: opt.ComparisonGroup,
+    search: SearchGroup,
+    engine: EngineGroup,
 ) -> None:
     """Score a model, or an existing translation, against references.
 
@@ -84,41 +48,10 @@ def eval(
     Example: seqtool eval --hyp out.de test.de --vs other.de
     """
     check_usage(files or [], model or [], hyp, source, test_set, langpair, record)
-    from seqtool.evaluation.scores.evaluation import ComparisonPlan, evaluate
-    from seqtool.evaluation.scores.metrics import METRIC_NAMES, MetricOptions
+    from seqtool.evaluation.scores.evaluation import evaluate
     from seqtool.evaluation.scores.tokenizers import fit_options
-    from seqtool.translation.engines.settings import EngineSettings
 
-    names = [name.strip().lower() for names in metrics or METRIC_NAMES for name in names.split(",") if name.strip()]
-    options = MetricOptions(
-        metrics=tuple(dict.fromkeys(names)),
-        tokenize=tokenize,
-        target_language=(langpair or "").partition("-")[2],
-        lowercase=lowercase,
-        smooth_method=smooth_method,
-        smooth_value=smooth_value,
-        chrf_char_order=chrf_char_order,
-        chrf_word_order=chrf_word_order,
-        chrf_beta=chrf_beta,
-        chrf_whitespace=chrf_whitespace,
-        chrf_lowercase=chrf_lowercase,
-        ter_case_sensitive=ter_case_sensitive,
-        ter_asian_support=ter_asian_support,
-        ter_no_punct=ter_no_punct,
-        ter_normalized=ter_normalized,
-        confidence=confidence_n if confidence else 0,
-        width=1 if width is None else width,
-    )
-    search = {"beam": beam, "length_penalty": length_penalty, "max_length_ratio": max_length_ratio, "split": split}
-    settings = EngineSettings(
-        engine=engine,
-        device=device,
-        threads=threads,
-        batch_tokens=batch_tokens,
-        compute_type=compute_type,
-    )
-    tests = tuple(name for name, wanted in (("bs", paired_bs), ("ar", paired_ar)) if wanted) or ("bs", "ar")
-    plan = ComparisonPlan(tests=tests, n_resamples=paired_bs_n, n_trials=paired_ar_n)
+    options, settings = metric.options((langpair or "").partition("-")[2]), engine.settings()
     show_sacrebleu_warnings()
     check_before_work(
         options, [path for path in (output, per_sentence) if path], model[0] if model and record else None
@@ -127,10 +60,10 @@ def eval(
     options, note = fit_options(options, texts.references[0], configured_tokenizer(model or []))
     if note:
         notify(note)
-    system, *others = get_systems(hyp or model or [], vs or [], texts, settings, search)
+    system, *others = get_systems(hyp or model or [], vs or [], texts, settings, vars(search))
     failure = write_output(output, system) if output else None
-    found = evaluate(texts, system, options, others, plan, worst, with_sentences=per_sentence is not None)
-    print_results(found, json_, width)
+    found = evaluate(texts, system, options, others, comparison.plan(), worst, with_sentences=per_sentence is not None)
+    print_results(found, json_, metric.width)
     write_results(found, per_sentence, model[0] if model and record else None)
     if failure:
         raise failure
@@ -215,8 +148,8 @@ def get_systems(
 ) -> "list[SystemOutput]":
     """Read translations from files, and make those of models.
 
-    `first` is a file or the models of an ensemble, each of the others a file or a model. What cannot be read or made is
-    told before any translation is made.
+    `first` is a file or the models of an ensemble, each of the others a file or a model. Files and models are checked
+    before any translation is made.
     """
     from seqtool.evaluation.scores.systems import check_can_translate, read_output
 
@@ -236,7 +169,7 @@ def get_systems(
 def translate_with(
     models: list[Path], texts: "ReferenceSet", settings: "EngineSettings", search: Mapping[str, Any]
 ) -> "SystemOutput":
-    """Translate with a model or an ensemble, telling on stderr how far it is."""
+    """Translate with a model or an ensemble, with progress on stderr."""
     from seqtool.evaluation.scores.systems import translate_set
     from seqtool.progress import ProgressLine
 

@@ -1,11 +1,15 @@
-"""The options that only `seqtool eval` has, one name each, so that the command's signature stays readable."""
+"""The options that only `seqtool eval` has, so that the command's signature stays readable."""
 
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-METRICS, COMPARISON = "Metrics, as in sacreBLEU", "Comparison"
+if TYPE_CHECKING:
+    from seqtool.evaluation.scores.evaluation import ComparisonPlan
+    from seqtool.evaluation.scores.metrics import MetricOptions
 
 Files = Annotated[
     list[Path] | None,
@@ -39,34 +43,63 @@ Output = Annotated[
 Record = Annotated[bool, typer.Option("--record", help="Write the scores into the model's manifest.json.")]
 
 
-def _metric(name: str, help: str, metavar: str | None = None, low: float | None = None) -> object:
-    return typer.Option(name, help=help, metavar=metavar, min=low, rich_help_panel=METRICS)
+def _option(panel: str, help: str, *names: str, metavar: str | None = None, low: float | None = None) -> Any:
+    return typer.Option(*names, help=help, metavar=metavar, min=low, rich_help_panel=panel)
 
 
-Metrics = Annotated[list[str] | None, _metric("--metrics", "bleu, chrf, chrf++, ter; comma-separated.", "NAMES")]
-Tokenize = Annotated[str | None, _metric("--tokenize", "BLEU's tokenizer: 13a, intl, zh, char, ...", "NAME")]
-Lowercase = Annotated[bool, _metric("--lowercase", "BLEU without case.")]
-SmoothMethod = Annotated[str, _metric("--smooth-method", "BLEU's smoothing: exp, floor, add-k or none.", "NAME")]
-SmoothValue = Annotated[float | None, _metric("--smooth-value", "For floor and add-k.")]
-ChrfCharOrder = Annotated[int, _metric("--chrf-char-order", "chrF's longest run of characters.", low=1)]
-ChrfWordOrder = Annotated[int, _metric("--chrf-word-order", "chrF's longest run of words; 2 makes it chrF++.", low=0)]
-ChrfBeta = Annotated[int, _metric("--chrf-beta", "chrF's weight of recall.", low=1)]
-ChrfWhitespace = Annotated[bool, _metric("--chrf-whitespace", "chrF with spaces.")]
-ChrfLowercase = Annotated[bool, _metric("--chrf-lowercase", "chrF without case.")]
-TerCaseSensitive = Annotated[bool, _metric("--ter-case-sensitive", "TER with case.")]
-TerAsianSupport = Annotated[bool, _metric("--ter-asian-support", "TER with East Asian characters split.")]
-TerNoPunct = Annotated[bool, _metric("--ter-no-punct", "TER without punctuation.")]
-TerNormalized = Annotated[bool, _metric("--ter-normalized", "TER on normalised and tokenized text.")]
-Confidence = Annotated[bool, _metric("--confidence", "Add 95 % intervals by bootstrap.")]
-ConfidenceN = Annotated[int, _metric("--confidence-n", "Resamples for --confidence.", low=2)]
-Width = Annotated[int | None, _metric("--width", "Decimals; without it 1, and all of them in JSON.", low=0)]
+_metric, _comparison = partial(_option, "Metrics, as in sacreBLEU"), partial(_option, "Comparison")
 
 
-def _comparison(name: str, help: str, low: float | None = None) -> object:
-    return typer.Option(name, help=help, min=low, rich_help_panel=COMPARISON)
+@dataclass(frozen=True, kw_only=True)
+class MetricGroup:
+    """Which metrics to compute, and how."""
+
+    metrics: Annotated[list[str] | None, _metric("bleu, chrf, chrf++, ter; comma-separated.", metavar="NAMES")] = None
+    tokenize: Annotated[str | None, _metric("BLEU's tokenizer: 13a, intl, zh, char, ...", metavar="NAME")] = None
+    lowercase: Annotated[bool, _metric("BLEU that ignores case.", "--lowercase")] = False
+    smooth_method: Annotated[str, _metric("BLEU's smoothing: exp, floor, add-k or none.", metavar="NAME")] = "exp"
+    smooth_value: Annotated[float | None, _metric("For floor and add-k.")] = None
+    chrf_char_order: Annotated[int, _metric("chrF's character n-gram order.", low=1)] = 6
+    chrf_word_order: Annotated[int, _metric("chrF's word n-gram order; 2 makes it chrF++.", low=0)] = 0
+    chrf_beta: Annotated[int, _metric("chrF's weight of recall.", low=1)] = 2
+    chrf_whitespace: Annotated[bool, _metric("chrF that counts spaces.", "--chrf-whitespace")] = False
+    chrf_lowercase: Annotated[bool, _metric("chrF that ignores case.", "--chrf-lowercase")] = False
+    ter_case_sensitive: Annotated[bool, _metric("TER that does not ignore case.", "--ter-case-sensitive")] = False
+    ter_asian_support: Annotated[bool, _metric("TER with East Asian characters split.", "--ter-asian-support")] = False
+    ter_no_punct: Annotated[bool, _metric("TER that ignores punctuation.", "--ter-no-punct")] = False
+    ter_normalized: Annotated[bool, _metric("TER on normalised and tokenized text.", "--ter-normalized")] = False
+    confidence: Annotated[bool, _metric("Add 95 % confidence intervals by bootstrap.", "--confidence")] = False
+    confidence_n: Annotated[int, _metric("Resamples for --confidence.", low=2)] = 1000
+    width: Annotated[int | None, _metric("Decimals (default: 1, in JSON all).", low=0)] = None
+
+    def options(self, target_language: str) -> "MetricOptions":
+        """Return the options, checked."""
+        from seqtool.evaluation.scores.metrics import METRIC_NAMES, MetricOptions
+
+        listed = (name.strip().lower() for names in self.metrics or METRIC_NAMES for name in names.split(","))
+        values = {
+            **vars(self),
+            "metrics": tuple(dict.fromkeys(filter(None, listed))),
+            "target_language": target_language,
+            "confidence": self.confidence_n if self.confidence else 0,
+            "width": 1 if self.width is None else self.width,
+        }
+        del values["confidence_n"]
+        return MetricOptions(**values)
 
 
-PairedBs = Annotated[bool, _comparison("--paired-bs", "Only the paired bootstrap test.")]
-PairedAr = Annotated[bool, _comparison("--paired-ar", "Only paired approximate randomization.")]
-PairedBsN = Annotated[int, _comparison("--paired-bs-n", "Resamples of the bootstrap test.", low=2)]
-PairedArN = Annotated[int, _comparison("--paired-ar-n", "Trials of approximate randomization.", low=2)]
+@dataclass(frozen=True, kw_only=True)
+class ComparisonGroup:
+    """Which significance tests to run."""
+
+    paired_bs: Annotated[bool, _comparison("Only the paired bootstrap test.", "--paired-bs")] = False
+    paired_ar: Annotated[bool, _comparison("Only paired approximate randomization.", "--paired-ar")] = False
+    paired_bs_n: Annotated[int, _comparison("Resamples of the bootstrap test.", low=2)] = 1000
+    paired_ar_n: Annotated[int, _comparison("Trials of approximate randomization.", low=2)] = 10000
+
+    def plan(self) -> "ComparisonPlan":
+        """Return the tests: those that are chosen, or all."""
+        from seqtool.evaluation.scores.evaluation import ComparisonPlan
+
+        chosen = tuple(name for name, wanted in (("bs", self.paired_bs), ("ar", self.paired_ar)) if wanted)
+        return ComparisonPlan(tests=chosen or ("bs", "ar"), n_resamples=self.paired_bs_n, n_trials=self.paired_ar_n)

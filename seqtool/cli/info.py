@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 def info(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="A model or run directory.")],
     json_: JsonOption = False,
-    verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Check the files against their sums.")] = True,
+    verify: Annotated[
+        bool, typer.Option("--verify/--no-verify", help="Compare the files with their checksums.")
+    ] = True,
 ) -> None:
     """Show what a model or run is: sizes, data, training history, scores, and whether its files are whole.
 
-    Ends with exit code 1 where a file is damaged or missing. Works for a run that is still in training too.
+    Exits with 1 if a file is damaged or missing. Works for a run that is still in training too.
 
     Example: seqtool info checkpoints/demo
     """
@@ -37,7 +39,7 @@ def info(
 
 
 def print_card(card: "Card") -> None:
-    """Print the card for people; plain text where stdout is no terminal."""
+    """Print the card for people; plain text if stdout is no terminal."""
     from rich.console import Console
     from rich.markup import escape
 

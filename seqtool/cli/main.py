@@ -103,6 +103,6 @@ def fail(message: str, code: int, error: BaseException) -> None:
     print(f"seqtool: error: {message}", file=sys.stderr)
     try:
         print(end="", flush=True)
-    except OSError:  # it was the reason, and would be told again
+    except OSError:  # it was the reason, and is reported already
         drop_output()
     sys.exit(code)

@@ -1,9 +1,17 @@
-"""Arguments and options that several commands share, so that they read and behave the same everywhere."""
+"""Arguments and options that several commands share, so that they read and behave the same everywhere.
 
+A class is a group of options: a command that has a parameter of its type has an option for each field.
+"""
+
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from seqtool.translation.engines.settings import EngineSettings
 
 CorpusArgument = Annotated[
     list[Path] | None,
@@ -60,41 +68,46 @@ AgainstOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
-def _grouped(panel: str, name: str, help: str, metavar: str | None = None, low: float | None = None) -> object:
-    return typer.Option(name, help=help, metavar=metavar, min=low, rich_help_panel=panel, show_default=False)
+def in_panel(panel: str, help: str, *names: str, metavar: str | None = None, low: float | None = None) -> Any:
+    """Return an option for a panel of a long help text; its name is that of its parameter unless names are given."""
+    return typer.Option(*names, help=help, metavar=metavar, min=low, rich_help_panel=panel, show_default=False)
 
 
-BeamOption = Annotated[int | None, _grouped("Search", "--beam", "Beam width (1: greedy).", low=1)]
-LengthPenaltyOption = Annotated[
-    float | None,
-    _grouped("Search", "--length-penalty", "Exponent of the GNMT length penalty (0: none, at most 10).", low=0),
-]
-MaxLengthRatioOption = Annotated[
-    float | None,
-    _grouped("Search", "--max-length-ratio", "Most target tokens per source token (plus 16).", low=0.1),
-]
-SplitOption = Annotated[
-    str | None,
-    typer.Option(
-        "--split",
-        metavar="WHEN",
-        help="Translate each sentence of a line by itself: always, never, or auto (if the model was trained on single "
-        "sentences).",
-        rich_help_panel="Search",
-        show_default=False,
-    ),
-]
-EngineOption = Annotated[str, _grouped("Engine", "--engine", "auto, torch or ctranslate2.", "NAME")]
-DeviceOption = Annotated[str, _grouped("Engine", "--device", "auto, cpu, cuda or mps.", "NAME")]
-ThreadsOption = Annotated[int, _grouped("Engine", "--threads", "CPU threads (0: all cores).", low=0)]
-BatchTokensOption = Annotated[int | None, _grouped("Engine", "--batch-tokens", "Most source tokens in a batch.", low=1)]
-ComputeTypeOption = Annotated[
-    str,
-    _grouped(
-        "Engine",
-        "--compute-type",
-        "Number type: float32, bfloat16, float16; with ctranslate2 also int8, ...; auto is the fastest of the device "
-        "(bfloat16 or float16 on a GPU). Default: as exported, or float32 with torch.",
-        "NAME",
-    ),
-]
+SPLIT_HELP = (
+    "Translate each sentence of a line by itself: always, never, or auto (if the model was trained on single "
+    "sentences)."
+)
+COMPUTE_HELP = (
+    "Number type: float32, bfloat16, float16; with ctranslate2 also int8, ...; auto is the fastest of the device "
+    "(bfloat16 or float16 on a GPU). Default: as exported, or float32 with torch."
+)
+_search, _engine = partial(in_panel, "Search"), partial(in_panel, "Engine")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchGroup:
+    """The options of a search that every command which translates has."""
+
+    beam: Annotated[int | None, _search("Beam width (1: greedy).", low=1)] = None
+    length_penalty: Annotated[
+        float | None, _search("Exponent of the GNMT length penalty (0: none, at most 10).", low=0)
+    ] = None
+    max_length_ratio: Annotated[float | None, _search("Most target tokens per source token (plus 16).", low=0.1)] = None
+    split: Annotated[str | None, _search(SPLIT_HELP, metavar="WHEN")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineGroup:
+    """Which engine translates, and how it computes."""
+
+    engine: Annotated[str, _engine("auto, torch or ctranslate2.", metavar="NAME")] = "auto"
+    device: Annotated[str, _engine("auto, cpu, cuda or mps.", metavar="NAME")] = "auto"
+    threads: Annotated[int, _engine("CPU threads (0: all cores).", low=0)] = 0
+    batch_tokens: Annotated[int | None, _engine("Most source tokens in a batch.", low=1)] = None
+    compute_type: Annotated[str, _engine(COMPUTE_HELP, metavar="NAME")] = "default"
+
+    def settings(self, compile: bool = False) -> "EngineSettings":
+        """Return the settings, checked."""
+        from seqtool.translation.engines.settings import EngineSettings
+
+        return EngineSettings(**vars(self), compile=compile)

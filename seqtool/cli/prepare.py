@@ -36,7 +36,7 @@ def prepare(
     ] = None,
     dropped: Annotated[
         Path | None,
-        typer.Option("--dropped", metavar="FILE", help="Write what is dropped: rule, file and line, source, target."),
+        typer.Option("--dropped", metavar="FILE", help="Write the dropped pairs: rule, file and line, source, target."),
     ] = None,
     seed: Annotated[
         int | None,
@@ -48,7 +48,8 @@ def prepare(
 ) -> None:
     """Clean and tokenize a corpus and write it in the form that training reads.
 
-    What is prepared already and has not changed is not done again; interrupted, it leaves nothing half-made.
+    A corpus that is prepared already and has not changed is not prepared again. An interruption leaves no partial
+    files.
 
     Example: [bold]seqtool prepare train.en train.de -o run[/bold]
     """

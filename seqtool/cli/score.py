@@ -6,15 +6,7 @@ from typing import Annotated
 
 import typer
 
-from seqtool.cli.options import (
-    BatchTokensOption,
-    ComputeTypeOption,
-    DeviceOption,
-    EngineOption,
-    JsonOption,
-    ModelOption,
-    ThreadsOption,
-)
+from seqtool.cli.options import EngineGroup, JsonOption, ModelOption
 from seqtool.cli.streams import notify, quiet_if_closed
 from seqtool.errors import OptionError
 
@@ -25,32 +17,24 @@ def score(
     target: Annotated[
         Path | None, typer.Argument(metavar="[TGT]", help="Their translations, as many lines.", show_default=False)
     ] = None,
-    normalize: Annotated[bool, typer.Option("--normalize", help="Divide by the tokens, the end included.")] = False,
+    normalize: Annotated[
+        bool, typer.Option("--normalize", help="Divide by the number of tokens, the end included.")
+    ] = False,
     json_: JsonOption = False,
-    engine: EngineOption = "auto",
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = 0,
-    batch_tokens: BatchTokensOption = None,
-    compute_type: ComputeTypeOption = "default",
+    *,
+    engine: EngineGroup,
 ) -> None:
     """Print the log-probability of each translation, one number per line.
 
-    It is the sum over its tokens and its end, in nats. An empty line has the score of saying nothing. With --json,
+    It is the sum over its tokens and its end, in nats; an empty translation has the score of its end. With --json,
     each line is an object with log_prob, tokens and token_scores (the end's last); --normalize adds log_prob_per_token.
 
     Example: seqtool score -m run source.en translation.de
     """
     from seqtool.corpus.reading.blocks import count_pairs
     from seqtool.corpus.reading.corpus import names_pairs, parse_corpus, require_files
-    from seqtool.translation.engines.settings import EngineSettings
 
-    settings = EngineSettings(
-        engine=engine,
-        device=device,
-        threads=threads,
-        batch_tokens=batch_tokens,
-        compute_type=compute_type,
-    )
+    settings = engine.settings()
     if target is None and not names_pairs(source):
         raise OptionError(
             f"{source}: no translations to score; give SRC and TGT, or one file with pairs, such as a TSV"

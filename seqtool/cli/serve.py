@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from seqtool.cli.options import BatchTokensOption, ComputeTypeOption, DeviceOption, EngineOption, ThreadsOption
+from seqtool.cli.options import EngineGroup
 from seqtool.cli.streams import notify
 from seqtool.errors import SeqtoolError
 
@@ -43,14 +43,14 @@ def serve(
     workers: Annotated[int, typer.Option("--workers", help="Processes, which share the cores.", min=1)] = 1,
     api_keys: Annotated[
         Path | None,
-        _option(ACCESS, "--api-keys", "Answer only requests with a key of this file, one on each line.", "FILE"),
+        _option(ACCESS, "--api-keys", "Answer only requests with a key of this file, one per line.", "FILE"),
     ] = None,
     rate: Annotated[
-        float, _option(ACCESS, "--rate", "Requests a minute for each client or key (0: no limit).", low=0)
+        float, _option(ACCESS, "--rate", "Requests per minute from one client or key (0: no limit).", low=0)
     ] = 0,
     cors: Annotated[
         str | None,
-        _option(ACCESS, "--cors", "Let scripts of this origin ask, as https://example.org, or *.", "ORIGIN"),
+        _option(ACCESS, "--cors", "Allow scripts of this origin, as https://example.org, or *.", "ORIGIN"),
     ] = None,
     log_texts: Annotated[
         bool, _option(ACCESS, "--log-texts", "Write texts and translations to the access log.")
@@ -73,19 +73,14 @@ def serve(
         float,
         _option(LIMITS, "--batch-wait", "Milliseconds that an idle model waits for more to translate at once.", low=0),
     ] = 2,
-    cache: Annotated[
-        float, _option(LIMITS, "--cache", "Megabytes of latest translations to remember (0: none).", low=0)
-    ] = 64,
+    cache: Annotated[float, _option(LIMITS, "--cache", "Megabytes of translations to cache (0: none).", low=0)] = 64,
     grace: Annotated[float, _option(LIMITS, "--grace", "Seconds for requests to end after SIGTERM.", low=0)] = 30,
-    engine: EngineOption = "auto",
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = 0,
-    batch_tokens: BatchTokensOption = None,
-    compute_type: ComputeTypeOption = "default",
+    *,
+    engine: EngineGroup,
 ) -> None:
     """Serve models over HTTP: LibreTranslate's API, and a page to translate on.
 
-    What arrives together is translated together. Without --host only this machine can reach the server. SIGTERM ends
+    Requests that arrive together share batches. Without --host only this machine can reach the server. SIGTERM ends
     it when the requests that it has are answered; SIGHUP opens models again whose files were replaced.
 
     Example: [bold]seqtool serve -m run[/bold], then open http://127.0.0.1:5000
@@ -96,7 +91,6 @@ def serve(
             f"the package {missing[0]} is not installed; install what serve needs with: pip install 'seqtool[serve]'"
         )
     from seqtool.serving.settings import ServeSettings
-    from seqtool.translation.engines.settings import EngineSettings
 
     settings = ServeSettings(
         host=host,
@@ -116,9 +110,7 @@ def serve(
         cache_bytes=round(cache * 1e6),
         grace=grace,
     )
-    engine_settings = EngineSettings(
-        engine=engine, device=device, threads=threads, batch_tokens=batch_tokens, compute_type=compute_type
-    )
+    engine_settings = engine.settings()
     from seqtool.serving.models import find_directions
 
     folders = find_directions(model or [], name or [])

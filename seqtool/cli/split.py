@@ -27,9 +27,9 @@ def split(
     ] = None,
     valid: Annotated[int, typer.Option("--valid", metavar="N", min=0, help="Pairs for validation.")] = 1000,
     test: Annotated[int, typer.Option("--test", metavar="N", min=0, help="Pairs for the test.")] = 1000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed of the choice.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 1,
     documents: Annotated[
-        Documents, typer.Option("--documents", help="Keep documents, which blank lines end, whole.")
+        Documents, typer.Option("--documents", help="Keep documents whole; a blank line ends one.")
     ] = Documents.auto,
     config: ConfigOption = None,
     set_: SetOption = None,
@@ -37,7 +37,7 @@ def split(
     """Split a corpus into training, validation and test sets without overlap.
 
     No source and no target is in two of the sets; the sets for validation and test hold clean pairs only (see the
-    clean.* settings), and whole documents where blank lines mark them.
+    clean.* settings), and whole documents if blank lines mark them.
 
     Example: [bold]seqtool split corpus.en corpus.de -o data --valid 1000 --test 1000[/bold]
     """

@@ -13,13 +13,13 @@ BROKEN_PIPE = 141  # what a shell reports of a program that wrote into a closed 
 
 
 def notify(message: str) -> None:
-    """Tell the user something on stderr."""
+    """Print a message for the user on stderr."""
     print(f"seqtool: {make_visible(with_options(message))}", file=sys.stderr)
 
 
 @contextmanager
 def quiet_if_closed() -> Iterator[None]:
-    """End the program quietly where whoever reads its output has seen enough, as in `| head`; say if a disk is full."""
+    """End the program quietly if the reader of its output has closed the pipe, as `| head` does; report a full disk."""
     try:
         yield
         print(end="", flush=True)

@@ -8,18 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from seqtool.cli import translate_options as opt
-from seqtool.cli.options import (
-    BatchTokensOption,
-    BeamOption,
-    ComputeTypeOption,
-    DeviceOption,
-    EngineOption,
-    LengthPenaltyOption,
-    MaxLengthRatioOption,
-    ModelOption,
-    SplitOption,
-    ThreadsOption,
-)
+from seqtool.cli.options import EngineGroup, ModelOption
 from seqtool.cli.streams import notify, quiet_if_closed
 from seqtool.errors import OptionError, SeqtoolError
 from seqtool.process import rank
@@ -42,69 +31,23 @@ def translate(
     token_scores: opt.TokenScores = False,
     n_best: opt.NBest = 1,
     show_attention: opt.ShowAttention = None,
-    beam: BeamOption = None,
-    length_penalty: LengthPenaltyOption = None,
-    coverage_penalty: opt.CoveragePenalty = None,
-    max_length_ratio: MaxLengthRatioOption = None,
-    split: SplitOption = None,
-    patience: opt.Patience = None,
-    no_repeat_ngram: opt.NoRepeatNgram = None,
-    diverse_groups: opt.DiverseGroups = None,
-    diversity: opt.Diversity = None,
+    *,
+    search: opt.FullSearchGroup,
     prefix: opt.Prefix = "",
     ban: opt.Ban = None,
     require: opt.Require = None,
-    sample: opt.Sample = False,
-    temperature: opt.Temperature = None,
-    top_k: opt.TopK = None,
-    top_p: opt.TopP = None,
-    seed: opt.Seed = None,
-    engine: EngineOption = "auto",
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = 0,
-    batch_tokens: BatchTokensOption = None,
-    compute_type: ComputeTypeOption = "default",
+    engine: EngineGroup,
     compile_: opt.Compile = False,
 ) -> None:
     """Translate lines from stdin (or a file) to stdout (or a file).
 
-    One line out for each line in, in order; an empty line gives an empty line. What is typed or piped is answered as
-    it comes. Settings that are not given are those of the model's own \\[decode] section. With torchrun, several
-    processes share out a file (needs -i and --output).
+    One line out for each line in, in order; an empty line gives an empty line. Lines that are typed or piped are
+    translated as they arrive. Settings that are not given are those of the model's own \\[decode] section. With
+    torchrun, several processes share out a file (needs -i and --output).
 
     Example: [bold]echo 'A man walks.' | seqtool translate -m run[/bold]
     """
-    search = {
-        "n_best": n_best,
-        "beam": beam,
-        "length_penalty": length_penalty,
-        "coverage_penalty": coverage_penalty,
-        "max_length_ratio": max_length_ratio,
-        "split": split,
-        "patience": patience,
-        "no_repeat_ngram": no_repeat_ngram,
-        "diverse_groups": diverse_groups,
-        "diversity": diversity,
-        "banned": ban or None,
-        "required": require or None,
-        "sample": sample,
-        "temperature": temperature,
-        "top_k": top_k,
-        "top_p": top_p,
-        "seed": seed,
-        "alignment": json_,
-        "token_scores": token_scores,
-    }
-    from seqtool.translation.engines.settings import EngineSettings
-
-    settings = EngineSettings(
-        engine=engine,
-        device=device,
-        threads=threads,
-        batch_tokens=batch_tokens,
-        compute_type=compute_type,
-        compile=compile_,
-    )
+    settings = engine.settings(compile_)
     check_options(input, output, resume, show_attention)
     if token_scores and not json_:
         raise OptionError("--token-scores are part of the objects that --json prints; add --json")
@@ -115,16 +58,23 @@ def translate(
 
     line = ProgressLine(where_to_show(input, output))
 
-    def tell(message: str) -> None:
+    def report(message: str) -> None:
         line.clear()
         notify(message)
 
-    translator = Translator.with_engine(model, settings, cache_bytes=CACHE_BYTES, notify=tell)
-    options = translator.make_options(**search)  # a bad value fails here, before any input is read
+    translator = Translator.with_engine(model, settings, cache_bytes=CACHE_BYTES, notify=report)
+    options = translator.make_options(  # a bad value fails here, before any input is read
+        **vars(search),
+        banned=ban or None,
+        required=require or None,
+        n_best=n_best,
+        alignment=json_,
+        token_scores=token_scores,
+    )
     used = translator.engine_for(options)
     form = json_form(n_best) if json_ else n_best_form if n_best > 1 else plain_form
     first = FirstTranslation(form, LONGEST_DRAWN)
-    worker = LineTranslator(translator, options, first if show_attention else form, prefix, tell)
+    worker = LineTranslator(translator, options, first if show_attention else form, prefix, report)
     identity = fingerprint(translator, used, [options, prefix, json_]) if output else ""
     with line:
         run(worker, input, output, resume, identity, line)
@@ -183,7 +133,7 @@ def where_to_show(input: Path | None, output: Path | None) -> Literal["terminal"
 
 
 def input_size(input: Path | None) -> int:
-    """Return the bytes of the input; 0 where they are not known, or those of a compressed file."""
+    """Return the bytes of the input; 0 if they are not known, or those of a compressed file."""
     status = input.stat() if input is not None else os.fstat(sys.stdin.fileno())
     is_compressed = input is not None and input.suffix in (".gz", ".xz", ".zst")
     return 0 if is_compressed or not stat.S_ISREG(status.st_mode) else status.st_size
@@ -197,7 +147,7 @@ def run(
     identity: str,
     line: ProgressLine,
 ) -> None:
-    """Send the input through the translator, to where it is wanted."""
+    """Translate the input to the output."""
     from seqtool.files import is_stream
     from seqtool.translation.lines.output import StreamSink
     from seqtool.translation.lines.reading import input_blocks

@@ -1,73 +1,63 @@
-"""The options that only `seqtool translate` has, one name each, so that the command's signature stays readable."""
+"""The options that only `seqtool translate` has, so that the command's signature stays readable."""
 
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from seqtool.cli.options import SearchGroup, in_panel
 
-FILES, SEARCH, SAMPLING, ENGINE = "Input and output", "Search", "Sampling", "Engine"
+_file, _search, _sampling = (partial(in_panel, panel) for panel in ("Input and output", "Search", "Sampling"))
 
-
-def _option(panel: str, name: str, help: str, metavar: str | None = None, low: float | None = None) -> object:
-    names = name.split("/")
-    return typer.Option(*names, help=help, metavar=metavar, min=low, rich_help_panel=panel, show_default=False)
-
-
-Input = Annotated[Path | None, _option(FILES, "-i/--input", "Translate this file (.gz, .xz, .zst too).", "FILE")]
+Input = Annotated[Path | None, _file("Translate this file (.gz, .xz, .zst too).", "-i", "--input", metavar="FILE")]
 Output = Annotated[
-    Path | None, _option(FILES, "-o/--output", "Write to this file, which appears when all is done.", "FILE")
+    Path | None, _file("Write to this file, which appears when all is done.", "-o", "--output", metavar="FILE")
 ]
-Resume = Annotated[bool, _option(FILES, "--resume", "Continue an interrupted --output.")]
+Resume = Annotated[bool, _file("Continue an interrupted --output.", "--resume")]
 Json = Annotated[
-    bool,
-    _option(FILES, "--json", "Print one JSON object per line: text, score, tokens, alignment (source, target token)."),
+    bool, _file("Print one JSON object per line: text, score, tokens, alignment (source, target token).", "--json")
 ]
 TokenScores = Annotated[
-    bool, _option(FILES, "--token-scores", "With --json: add the log-probability of each token and of the end.")
+    bool, _file("With --json: add the log-probability of each token and of the end.", "--token-scores")
 ]
 NBest = Annotated[
     int,
-    _option(
-        FILES,
-        "--n-best",
-        "Print the N best translations of each line: line number, score and text, separated by tabs.",
-        low=1,
-    ),
+    _file("Print the N best translations of each line: line number, score and text, separated by tabs.", low=1),
 ]
 ShowAttention = Annotated[
-    Path | None,
-    _option(FILES, "--show-attention", "Draw what the first line looked at: an SVG file, or - for text.", "FILE"),
+    Path | None, _file("Draw the attention of the first line: an SVG file, or - for text.", metavar="FILE")
 ]
-
-CoveragePenalty = Annotated[
-    float | None, _option(SEARCH, "--coverage-penalty", "Weight of the GNMT coverage penalty.", low=0)
-]
-Patience = Annotated[
-    float | None,
-    _option(
-        SEARCH, "--patience", "Search until beam times this many translations ended (inf: until none can be better)."
-    ),
-]
-NoRepeatNgram = Annotated[
-    int | None, _option(SEARCH, "--no-repeat-ngram", "Never repeat a phrase of this many tokens.", low=0)
-]
-DiverseGroups = Annotated[
-    int | None, _option(SEARCH, "--diverse-groups", "Search in groups that avoid each other's words.", low=1)
-]
-Diversity = Annotated[float | None, _option(SEARCH, "--diversity", "How much the groups avoid each other.", low=0)]
-Prefix = Annotated[str, _option(SEARCH, "--prefix", "Begin every translation with this text.", "TEXT")]
-Ban = Annotated[list[str] | None, _option(SEARCH, "--ban", "Never use this word (one token); may be repeated.", "WORD")]
+Prefix = Annotated[str, _search("Begin every translation with this text.", metavar="TEXT")]
+Ban = Annotated[list[str] | None, _search("Never use this word (one token); may be repeated.", metavar="WORD")]
 Require = Annotated[
     list[str] | None,
-    _option(SEARCH, "--require", "Use this word (one token), in each part of a split line; may be repeated.", "WORD"),
+    _search("Use this word (one token), in each part of a split line; may be repeated.", metavar="WORD"),
 ]
-
-Sample = Annotated[bool, _option(SAMPLING, "--sample", "Draw words by their probability instead of searching.")]
-Temperature = Annotated[float | None, _option(SAMPLING, "--temperature", "Above 1 bolder, below 1 more careful.")]
-TopK = Annotated[int | None, _option(SAMPLING, "--top-k", "Draw from the k most probable words.", low=0)]
-TopP = Annotated[float | None, _option(SAMPLING, "--top-p", "Draw from the words that make up this probability.")]
-Seed = Annotated[int | None, _option(SAMPLING, "--seed", "The same seed draws the same words.", low=0)]
-
 Compile = Annotated[
-    bool, _option(ENGINE, "--compile", "torch.compile the model (torch engine); slow to start, for large inputs.")
+    bool, in_panel("Engine", "torch.compile the model (torch engine); slow to start, for large inputs.", "--compile")
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FullSearchGroup(SearchGroup):
+    """All options of a search but its words, by the names that they have in SearchOptions."""
+
+    coverage_penalty: Annotated[float | None, _search("Weight of the GNMT coverage penalty.", low=0)] = None
+    patience: Annotated[
+        float | None,
+        _search("Search until beam times this many hypotheses have ended (inf: until none can be better)."),
+    ] = None
+    no_repeat_ngram: Annotated[int | None, _search("Never repeat an n-gram of this many tokens (0: off).", low=0)] = (
+        None
+    )
+    diverse_groups: Annotated[int | None, _search("Diverse beam search with this many groups.", low=1)] = None
+    diversity: Annotated[float | None, _search("Penalty for tokens that other groups chose.", low=0)] = None
+    sample: Annotated[bool, _sampling("Sample from the model's distribution instead of searching.", "--sample")] = False
+    temperature: Annotated[
+        float | None, _sampling("Of the softmax: above 1 more varied, below 1 more conservative.")
+    ] = None
+    top_k: Annotated[int | None, _sampling("Sample from the k most probable tokens (0: all).", low=0)] = None
+    top_p: Annotated[
+        float | None, _sampling("Sample from the most probable tokens that together have this probability.")
+    ] = None
+    seed: Annotated[int | None, _sampling("Random seed of the samples.", low=0)] = None
