@@ -24,8 +24,8 @@ from seqtool.corpus.batches.batches import Batch, BatchPlan, make_batch
 from seqtool.corpus.preparing.token_array import TokenArray
 from seqtool.corpus.tokenizer.bpe import SPECIAL
 from seqtool.corpus.tokenizer.interface import Vocabularies, Vocabulary
-from seqtool.model.kinds import count_training_flops
-from seqtool.model.positions import sinusoids
+from seqtool.model.counting import count_forward_flops
+from seqtool.model.sinusoids import sinusoids
 from seqtool.model.transformer import Transformer
 from seqtool.training.distributed import Workers
 from seqtool.training.optimizer import Updater
@@ -71,7 +71,7 @@ class PlainModel(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(size.vocab, size.d_model, padding_idx=SPECIAL.pad)
         nn.init.normal_(self.tokens.weight, std=size.d_model**-0.5)
-        self.register_buffer("positions", sinusoids(torch.arange(512), size.d_model))
+        self.register_buffer("positions", torch.from_numpy(sinusoids(512, size.d_model)))
         self.drop = nn.Dropout(DROPOUT)
         self.transformer = nn.Transformer(
             size.d_model, size.heads, size.layers, size.layers, size.d_ff, DROPOUT, batch_first=True, norm_first=True
@@ -183,8 +183,8 @@ def flops_of(config: TransformerConfig, vocab: int, batches: list[Batch], done: 
         batch = batches[i % len(batches)]
         src, tgt = (batch.src != SPECIAL.pad).sum(1), (batch.tgt_out != SPECIAL.pad).sum(1)
         for s, t in zip(src.tolist(), tgt.tolist(), strict=True):
-            total += count_training_flops(config, vocab, s, t)
-    return total
+            total += count_forward_flops(config, vocab, s, t)
+    return 3 * total  # each product of the forward pass needs two of its size backward
 
 
 def compare(size: Size, args: argparse.Namespace) -> None:

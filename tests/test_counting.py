@@ -10,7 +10,6 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from seqtool.model.counting import count_forward_flops, count_parameters
-from seqtool.model.kinds import count_training_flops
 from seqtool.model.transformer import Transformer
 
 VARIANTS = list(itertools.product(POSITIONS, NORMS, NORM_KINDS, ACTIVATIONS, (True, False)))
@@ -68,4 +67,4 @@ def test_the_operation_formula_equals_what_torch_counts(positions, activation):
     with FlopCounterMode(display=False) as counter:
         logits.sum().backward()
     trained = forward + counter.get_total_flops()
-    assert trained == B * count_training_flops(config, VOCAB, S, T)
+    assert trained == 3 * forward

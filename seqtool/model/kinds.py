@@ -96,8 +96,3 @@ def kind_of(config: ModelConfig) -> ModelKind:
 def build_model(config: ModelConfig, vocabularies: Vocabularies) -> "TranslationModel":
     """Build the model that a configuration describes, with new weights."""
     return kind_of(config).build(config, vocabularies)
-
-
-def count_training_flops(config: ModelConfig, tgt_vocab: int, src_length: int, tgt_length: int) -> int:
-    """Count forward and backward: each product of the forward pass needs two of its size backward."""
-    return 3 * kind_of(config).count_forward_flops(config, tgt_vocab, src_length, tgt_length)
