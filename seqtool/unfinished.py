@@ -4,7 +4,6 @@ A checkpoint says which files it belongs to, so that all that shapes a translati
 tokenizers beside it and the settings of the model. A training that is at work may remove it at any moment.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -119,18 +118,13 @@ def read_state(folder: Path) -> dict[str, Any]:
     """Return state.json of a checkpoint, which must match its own checksum."""
     try:
         state = json.loads(read_limited(folder / STATE, MAX_STATE))
-        if state.pop("sha256") != hash_state(state):
+        if state.pop("sha256") != seal(state):
             raise SeqtoolError(f"{folder}: damaged checkpoint ({STATE} does not match its checksum)")
         if not all(isinstance(name, str) and Path(name).name == name for name in state["files"]):
             raise SeqtoolError(f"{folder}: damaged checkpoint ({STATE} names a file outside of its folder)")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SeqtoolError(f"{folder}: damaged checkpoint ({error})") from None
     return dict(state)
-
-
-def hash_state(state: dict[str, Any]) -> str:
-    """Return the checksum of the state of a checkpoint."""
-    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
 def step_of(state: dict[str, Any]) -> int:

@@ -10,7 +10,7 @@ from command_line import run_text
 from killed_preparation import kill_and_compare, write_corpus
 
 from seqtool.corpus.preparing.prepared import PreparedCorpus
-from seqtool.corpus.preparing.run_corpus import count_known_pairs
+from seqtool.corpus.preparing.run_corpus import count_each
 from seqtool.corpus.reading.corpus import parse_corpus
 from seqtool.run_directory import RunDir
 
@@ -126,5 +126,5 @@ def test_the_pairs_of_the_corpora_at_hand_are_counted_and_no_others(corpus: Path
     run = RunDir(tmp_path / "run")
     both = [parse_corpus([corpus]), parse_corpus([tmp_path / "more.tsv"])]
     assert run_text("prepare", corpus, "--corpus", tmp_path / "more.tsv", "-o", run.path).returncode == 0
-    assert count_known_pairs(run, both) == 700
-    assert count_known_pairs(run, both[:1]) == 600
+    assert sum(count_each(run, both)) == 700
+    assert sum(count_each(run, both[:1])) == 600

@@ -9,7 +9,7 @@ from small_corpora import TOKENIZER, content_of, make_pairs, make_request, make_
 
 from seqtool.config.sections import CleanConfig, DataConfig, TokenizerConfig
 from seqtool.corpus.preparing.prepared import PrepareRequest
-from seqtool.corpus.preparing.run_corpus import count_known_pairs, prepare_run
+from seqtool.corpus.preparing.run_corpus import count_each, prepare_run
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
@@ -40,7 +40,7 @@ def test_an_unchanged_corpus_is_not_prepared_twice_and_a_changed_one_is(tmp_path
     assert prepare()
     assert not prepare()
     assert not prepare(replace(request, data=DataConfig(workers=3)))
-    assert count_known_pairs(run, request.corpora) == 120
+    assert sum(count_each(run, request.corpora)) == 120
     os.utime(path, ns=(1, 1))  # another time, the same bytes
     assert not prepare()
     write_tsv(path, [*pairs[:-1], ("Anna sees a bird at 7.", "Anna sieht einen Vogel um 7.")])

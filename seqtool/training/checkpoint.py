@@ -19,7 +19,8 @@ from seqtool.run_directory import RunDir
 from seqtool.training.distributed import Workers
 from seqtool.training.sharding import AnyTensor, Rows
 from seqtool.training.tensor_file import write_tensors
-from seqtool.unfinished import STATE, hash_state, read_state
+from seqtool.unfinished import STATE, read_state
+from seqtool.verification import seal
 
 Groups = Mapping[str, Mapping[str, AnyTensor]]  # tensors by name, by the file they go to
 ALONE = Workers(0, 1, torch.device("cpu"))
@@ -32,17 +33,13 @@ class Checkpoint:
     path: Path
     state: dict[str, Any]
 
-    def tensors(self, group: str) -> dict[str, Tensor]:
-        """Read one group of tensors, empty where the checkpoint has none."""
-        return dict(self.stored(group))
-
-    def stored(self, group: str) -> "StoredTensors":
-        """Return one group of tensors, each of which is read when it is asked for."""
+    def tensors(self, group: str) -> "StoredTensors":
+        """Return one group of tensors, each of which is read when it is asked for; empty if there is none."""
         return StoredTensors(self.path / f"{group}.safetensors")
 
 
 class StoredTensors(Mapping[str, Tensor]):
-    """The tensors of a file, read one by one; none where there is no file."""
+    """The tensors of a file, read one by one; none if there is no file."""
 
     def __init__(self, path: Path) -> None:
         self._file = safe_open(path, "pt") if path.exists() else None
@@ -124,7 +121,7 @@ class Checkpoints:
 
 
 def is_shared_out(groups: Groups) -> bool:
-    """Tell whether each worker has only some rows of the tensors."""
+    """Return whether each worker has only some rows of the tensors."""
     return any(isinstance(tensor, Rows) for group in groups.values() for tensor in group.values())
 
 
@@ -147,7 +144,7 @@ def write_checkpoint(path: Path, groups: Groups, state: dict[str, Any], workers:
                     )
                 sums[file.name] = sha256_of(file)
             content = {"files": sums, **state}
-            text = to_json({"sha256": hash_state(content), **content})
+            text = to_json({"sha256": seal(content), **content})
             (folder / STATE).write_text(text, encoding="utf-8")
     except Exception as error:
         if is_disk_full(error):
@@ -171,7 +168,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Tell whether an error means that there is no room left; safetensors gives it as text only."""
+    """Return whether an error means that there is no room left; safetensors gives it as text only."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return True
     return "No space left" in str(error) or "Disk quota" in str(error)

@@ -45,7 +45,7 @@ class Choice:
     candidate: Candidate
     validation: Validation
     scores: Mapping[str, float]  # of all candidates
-    length_penalty: float | None = None  # where training was to choose it
+    length_penalty: float | None = None  # if training was to choose it
     others: Mapping[str, Validation] = field(default_factory=dict)  # on the sets that are only reported
 
 
@@ -55,18 +55,18 @@ def gather_candidates(trainer: Trainer) -> list[Candidate]:
     last = read_checkpoint(trainer.run.checkpoint_folders()[-1])  # of this step: training ends with it
     assert last.state["run"]["step"] == step
     kind, group = ("moving average", "ema") if trainer.updater.ema else ("weights", "model")
-    candidates = [Candidate(f"{kind} at the last step", step, last.stored(group))]
-    if trainer.updater.ema:  # where the learning rate has gone to zero, the average only lags behind
-        candidates.append(Candidate("weights at the last step", step, last.stored("model")))
+    candidates = [Candidate(f"{kind} at the last step", step, last.tensors(group))]
+    if trainer.updater.ema:  # if the learning rate has gone to zero, the average only lags behind
+        candidates.append(Candidate("weights at the last step", step, last.tensors("model")))
     if trainer.run.best.exists() and trainer.state.best_step not in (0, step):  # 0: there was no validation
         for best in read_whole([trainer.run.best], trainer.display):
             name = f"{kind} with the best validation score"
-            candidates.append(Candidate(name, best.state["step"], best.stored("model")))
+            candidates.append(Candidate(name, best.state["step"], best.tensors("model")))
     paths = trainer.run.checkpoint_folders()[-trainer.config.train.average :]
     checkpoints = read_whole(paths, trainer.display) if len(paths) > 1 else []
     if len(checkpoints) > 1:
         name = f"average of {len(checkpoints)} checkpoints"
-        candidates.append(Candidate(name, step, AveragedTensors([c.stored("model") for c in checkpoints])))
+        candidates.append(Candidate(name, step, AveragedTensors([c.tensors("model") for c in checkpoints])))
     return candidates
 
 
@@ -194,7 +194,7 @@ def record_languages(run: RunDir, languages: tuple[str, str] | None, parent: Run
 
 
 def is_whole(run: RunDir, data: TrainingData, display: TrainingDisplay) -> bool:
-    """Tell whether the files of a finished model are as they were written, and say which are not."""
+    """Return whether the files of a finished model are as they were written, and say which are not."""
     try:
         run.require_model()
     except SeqtoolError as error:
@@ -216,7 +216,7 @@ def write_valid_lines(run: RunDir, pairs: Sequence[tuple[str, str]], validation:
 
 
 def export_fast_form(run: RunDir) -> str:
-    """Make the CTranslate2 form where that is possible; return what was done in words."""
+    """Make the CTranslate2 form if that is possible; return what was done in words."""
     model = load_config(run.config).model
     if kind_of(model).ctranslate2 is None:
         return f"CTranslate2 has no models of kind '{model.kind}', so the torch engine translates"

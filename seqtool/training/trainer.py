@@ -79,7 +79,7 @@ class Trainer:
             return None
         path, state = found
         model, optimizer, ema = (
-            FromFirst(self.workers, checkpoint.stored(group) if checkpoint else None)
+            FromFirst(self.workers, checkpoint.tensors(group) if checkpoint else None)
             for group in ("model", "optimizer", "ema")
         )
         with torch.no_grad():
@@ -114,7 +114,7 @@ class Trainer:
             self._validate_parent(self.parent)
         self._clock = time.monotonic()
         self.model.train()
-        self._plan_steps()  # where a run goes on with other minutes
+        self._plan_steps()  # if a run goes on with other minutes
         try:
             while (reason := state.reason_to_stop(self.config.train)) is None and not self._asked_to_stop(interruption):
                 self._do_step(next(batches))
@@ -281,7 +281,7 @@ class Trainer:
         self.model.train()
 
     def weights_to_use(self) -> dict[str, AnyTensor]:
-        """Return the moving average of the weights where there is one, else the weights."""
+        """Return the moving average of the weights if there is one, else the weights."""
         return self.updater.ema_weights() or weights_by_name(self.model)
 
     def _validate_parent(self, parent: ParentFacts) -> None:

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from seqtool.corpus.reading.blocks import decode_line
 from seqtool.corpus.reading.lines import LineBlock, Mask, Offsets
 
 MIN_LETTERS = 2  # in lines with fewer letters a script is no sign of a language
@@ -17,18 +18,8 @@ SYMBOLS = [range(0xAA, 0xAB), range(0xB5, 0xBB), range(0x2B0, 0x300), range(0x21
 EAST_ASIAN = "Chinese/Japanese"
 FIRST_WORDS = {"CJK": EAST_ASIAN, "HIRAGANA": EAST_ASIAN, "KATAKANA": EAST_ASIAN, "BOPOMOFO": EAST_ASIAN}
 # Where the name of the script ends in the name of a letter, as in "LATIN SMALL LETTER A".
-STOP_WORDS = {
-    "LETTER",
-    "SMALL",
-    "CAPITAL",
-    "SYLLABLE",
-    "SYLLABICS",
-    "CHARACTER",
-    "LIGATURE",
-    "SIGN",
-    "VOWEL",
-    "IDEOGRAPH",
-}
+STOP_WORDS = {"LETTER", "SMALL", "CAPITAL", "SYLLABLE", "SYLLABICS", "CHARACTER", "LIGATURE", "SIGN", "VOWEL"}
+STOP_WORDS |= {"IDEOGRAPH"}
 
 
 @dataclass(frozen=True)
@@ -106,19 +97,10 @@ def _letters_of(block: LineBlock) -> tuple[NDArray[np.uint8], Offsets, Offsets]:
     script_of = script_table().script_of
     if block.data.isascii():
         return np.frombuffer(block.data.translate(script_of[:256].tobytes()), np.uint8), block.starts, block.ends
-    try:
-        text = block.data.decode("utf-8")
-    except UnicodeDecodeError:
-        return _letters_of(LineBlock.from_lines([_valid_or_empty(line) for line in block.lines()]))
+    text = decode_line(block.data)
+    if text is None:
+        return _letters_of(LineBlock.from_lines([b"" if decode_line(line) is None else line for line in block.lines()]))
     codes = np.frombuffer(text.encode("utf-32-le"), "<u4")
     following = np.flatnonzero((np.frombuffer(block.data, np.uint8) & 0xC0) == 0x80)
     starts, ends = (places - np.searchsorted(following, places) for places in (block.starts, block.ends))
     return script_of[codes], starts, ends
-
-
-def _valid_or_empty(line: bytes) -> bytes:
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError:
-        return b""
-    return line

@@ -78,7 +78,7 @@ class Verdicts:
 
     rules: NDArray[np.uint8]
     hashes: Hashes
-    sources: Hashes | None = None  # of the sources, where a rule needs them
+    sources: Hashes | None = None  # of the sources, if a rule needs them
 
     @property
     def kept(self) -> Mask:
@@ -188,20 +188,16 @@ class Deduplicator:
         """Change the verdict of pairs that were kept before, here or in an earlier block, to "duplicate"."""
         if self.active:
             kept = np.flatnonzero(verdicts.kept)
-            verdicts.rules[kept[self.add_block(verdicts.hashes[kept])]] = DUPLICATE
+            verdicts.rules[kept[self.table.add(verdicts.hashes[kept])]] = DUPLICATE
         if verdicts.sources is not None:
             kept = np.flatnonzero(verdicts.kept)
             verdicts.rules[kept[self.targets.add(verdicts.sources[kept])]] = MANY_TARGETS
-
-    def add_block(self, hashes: Hashes) -> Mask:
-        """Remember hashes; return True for each that was there already."""
-        return self.table.add(hashes)
 
 
 def dropped_lines(block: PairBlock, verdicts: Verdicts, names: Sequence[str] = RULES, file: str = "") -> bytes:
     """Return the dropped pairs of a block as TSV lines: rule, place, source, target; invalid bytes as U+FFFD.
 
-    The place is the line number, after the file's name where that is given; `names` are those of the rules.
+    The place is the line number, after the file's name if that is given; `names` are those of the rules.
     """
     lines = []
     before = f"{file}:" if file else ""
@@ -212,7 +208,7 @@ def dropped_lines(block: PairBlock, verdicts: Verdicts, names: Sequence[str] = R
 
 
 def require_usable(config: CleanConfig, corpus: str, pairs: int, dropped: dict[str, int]) -> None:
-    """Raise SeqtoolError where training on a corpus would be wrong: no pair is left, or too much is not UTF-8."""
+    """Raise SeqtoolError if training on a corpus would be wrong: no pair is left, or too much is not UTF-8."""
     undecodable = dropped.get("undecodable", 0)
     if undecodable > config.max_undecodable * pairs:
         raise SeqtoolError(

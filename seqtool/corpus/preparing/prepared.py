@@ -25,16 +25,8 @@ HELD_OUT = "held_out.jsonl"
 MAX_MANIFEST = 16 * MIB
 FILES = tuple(f"{side}.{part}" for side in ("source", "target") for part in TokenArrayWriter.PARTS)
 TYPES = {"<u2": 2, "<u4": 4, "<u8": 8}  # of the numbers in them, and their bytes
-LATER = {
-    "damaged",
-    "entities",
-    "urls",
-    "tags",
-    "placeholders",
-    "numbers",
-    "language",
-    "max_targets",
-}  # rules of cleaning
+LATER = {"damaged", "entities", "urls", "tags", "placeholders"}  # rules of cleaning
+LATER |= {"numbers", "language", "max_targets"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +74,7 @@ class PrepareRequest:
 
 
 def cleaning_settings(config: CleanConfig) -> dict[str, Any]:
-    """Return the settings of cleaning that matter for the content; those that came later only where they are used, so
+    """Return the settings of cleaning that matter for the content; those that came later only if they are used, so
     that a corpus that was prepared before has not changed."""
     settings = asdict(config)
     del settings["shifted"]
@@ -91,7 +83,7 @@ def cleaning_settings(config: CleanConfig) -> dict[str, Any]:
 
 
 def columns_of(corpora: Sequence[Corpus]) -> list[list[str] | None]:
-    """Return the columns that each corpus names; nothing where none does."""
+    """Return the columns that each corpus names; nothing if none does."""
     columns = [list(corpus.columns) if corpus.columns else None for corpus in corpora]
     return columns if any(columns) else []
 
@@ -112,7 +104,7 @@ class SourceFile:
             return cls(str(path), facts.st_size, facts.st_mtime_ns, sha256_of(path))
 
     def is_same(self, path: Path) -> bool:
-        """Tell if a file still has this content; its bytes are read only if size and time do not answer that."""
+        """Return whether a file still has this content; its bytes are read only if size and time do not answer that."""
         with readable(path):
             facts = path.stat()
             if facts.st_size != self.size:
@@ -168,12 +160,12 @@ class PreparedCorpus:
 
     @property
     def text(self) -> dict[str, Any] | None:
-        """What the text is like; None where an early version prepared it, which did not measure that."""
+        """What the text is like; None if an early version prepared it, which did not measure that."""
         return self.manifest.get("text")
 
     @cached_property
     def fingerprint(self) -> str:
-        """Names the content: equal where tokens, tokenizers and weights are equal."""
+        """Identifies the content: equal if tokens, tokenizers and weights are equal."""
         content = [self.manifest[name] for name in ("files", "tokenizers")]
         content.append([[part.first, part.last, part.weight] for part in self.ranges])
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -191,13 +183,13 @@ class PreparedCorpus:
 
     @cached_property
     def held_out(self) -> list[tuple[str, str]]:
-        """The pairs held out for validation, as text; none where a validation set was given."""
+        """The pairs held out for validation, as text; none if a validation set was given."""
         lines = (self.folder / HELD_OUT).read_text(encoding="utf-8").split("\n")[:-1]
         return [(src, tgt) for src, tgt in map(json.loads, lines)]
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Return the manifest of a prepared corpus; None where there is none, a damaged one, or one of another format."""
+    """Return the manifest of a prepared corpus; None if there is none, a damaged one, or one of another format."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
         manifest = json.loads(read_limited(folder / MANIFEST, MAX_MANIFEST))
         if isinstance(manifest, dict) and manifest.get("format") == FORMAT and _is_whole(manifest):
@@ -206,12 +198,12 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def _is_whole(manifest: dict[str, Any]) -> bool:
-    """Tell whether a manifest matches its own checksum, which an early version did not write."""
+    """Return whether a manifest matches its own checksum, which an early version did not write."""
     return manifest.get("sha256") in (None, seal({**manifest, "sha256": None}))
 
 
 def find_damage(folder: Path, manifest: dict[str, Any]) -> str | None:
-    """Return which file is not as it was written; None where all are whole."""
+    """Return which file is not as it was written; None if all are whole."""
     try:
         for name in FILES:
             described, path = manifest["files"][name], folder / name
@@ -240,7 +232,7 @@ def find_other_corpus(manifest: dict[str, Any], corpora: Sequence[Corpus]) -> st
 
 
 def find_other_file(known: Sequence[Sequence[dict[str, Any]]], corpora: Sequence[Corpus]) -> str | None:
-    """Return how the files of corpora differ from known ones, None where they do not."""
+    """Return how the files of corpora differ from known ones, None if they do not."""
     if [len(files) for files in known] != [len(corpus.paths) for corpus in corpora]:
         return "it was made from other files"
     for files, corpus in zip(known, corpora, strict=True):
@@ -251,10 +243,10 @@ def find_other_file(known: Sequence[Sequence[dict[str, Any]]], corpora: Sequence
 
 
 def find_change(folder: Path, request: PrepareRequest, tokenizers: dict[str, Any]) -> str | None:
-    """Return why the prepared corpus in a folder cannot serve a request, or None where it can.
+    """Return why the prepared corpus in a folder cannot serve a request, or None if it can.
 
     `tokenizers` is what the manifest must say of them. Source files of unchanged size and time are taken to be
-    unchanged; where only the time differs (a copy, a checkout) their bytes decide.
+    unchanged; if only the time differs (a copy, a checkout) their bytes decide.
     """
     manifest = read_manifest(folder)
     if manifest is None:

@@ -64,7 +64,7 @@ def prepare_run(
     )
     if pairs is None:
         show(Progress("counting", 0, None))
-        pairs = count_known_pairs(run, request.corpora)
+        pairs = sum(count_each(run, request.corpora))
     survey = survey_corpora(
         request.corpora if request.hold_out or not ready or not request.clean.shifted else (),
         CleaningRules.learn(request.clean, OverlapHashes.read(request.against), request.corpora),
@@ -75,8 +75,9 @@ def prepare_run(
         show=show,
     )
     require_pairs_left(survey, request)
+    notes = []
     if ready:
-        notes = _write_tokenizers(run, ready)
+        _write_tokenizers(run, ready)
     else:
         show(Progress("training the tokenizer", 0, None))
         notes = train_tokenizers(run, survey, config)
@@ -98,7 +99,7 @@ def prepare_run(
 def find_run_change(
     run: RunDir, request: PrepareRequest, config: TokenizerConfig, tokenizers: TokenizerPair | None = None
 ) -> str | None:
-    """Return why the prepared corpus of a run cannot serve a request, or None where it can."""
+    """Return why the prepared corpus of a run cannot serve a request, or None if it can."""
     manifest = read_manifest(run.prepared)
     if manifest is None:
         made = run.prepared / MANIFEST
@@ -115,13 +116,8 @@ def find_run_change(
     return find_change(run.prepared, request, {"source": wanted.source.sha256, "target": wanted.target.sha256})
 
 
-def count_known_pairs(run: RunDir, corpora: Sequence[Corpus]) -> int:
-    """Return the pairs in all corpora."""
-    return sum(count_each(run, corpora))
-
-
 def count_each(run: RunDir, corpora: Sequence[Corpus]) -> list[int]:
-    """Return the pairs in each corpus; read from the manifest where it knows these files unchanged, else counted."""
+    """Return the pairs in each corpus; read from the manifest if these files have not changed, else counted."""
     require_files(corpora)
     manifest = read_manifest(run.prepared)
     if manifest is not None and find_other_corpus(manifest, corpora) is None:
@@ -130,7 +126,7 @@ def count_each(run: RunDir, corpora: Sequence[Corpus]) -> list[int]:
 
 
 def given_tokenizers(run: RunDir) -> TokenizerPair | None:
-    """Return the tokenizers that a run's corpus was prepared with, where they were given and not trained for it."""
+    """Return the tokenizers that a run's corpus was prepared with, if they were given and not trained for it."""
     manifest = read_manifest(run.prepared)
     return load_pair(run) if manifest and manifest.get("tokenizer_settings", "") is None else None
 
@@ -191,7 +187,7 @@ def _settings(config: TokenizerConfig, seed: int) -> dict[str, Any]:
     return {**settings, "user_symbols": list(config.user_symbols), "seed": seed}
 
 
-def _write_tokenizers(run: RunDir, tokenizers: TokenizerPair) -> list[str]:
+def _write_tokenizers(run: RunDir, tokenizers: TokenizerPair) -> None:
     def write(tokenizer: Tokenizer, path: Path) -> None:
         if not path.exists() or path.read_bytes() != tokenizer.model:
             tokenizer.save(path)
@@ -201,7 +197,6 @@ def _write_tokenizers(run: RunDir, tokenizers: TokenizerPair) -> list[str]:
         run.target_tokenizer.unlink(missing_ok=True)
     else:
         write(tokenizers.target, run.target_tokenizer)
-    return []
 
 
 def _has_model(run: RunDir) -> bool:
