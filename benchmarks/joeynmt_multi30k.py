@@ -1,4 +1,4 @@
-"""Joey NMT on tokenized Multi30k for so many minutes: the peer that benchmarks/multi30k.py is compared with.
+"""Joey NMT on tokenized Multi30k for N minutes: the peer that benchmarks/multi30k.py is compared with.
 
     python benchmarks/joeynmt_multi30k.py FOLDER --model RUN --minutes 20 [--warmup 200] [--out DIR]
 

@@ -1,4 +1,4 @@
-"""Multi30k from its files to scores in one command: what a recipe reaches in so many minutes.
+"""Multi30k from its files to scores in one command: what a recipe reaches in N minutes.
 
     python benchmarks/multi30k.py FOLDER --minutes 60 [--pairs N] [--seed 1] [--out DIR] [--set ...]
 
@@ -105,7 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--minutes", type=float, required=True, help="of training")
-    parser.add_argument("--pairs", type=int, default=0, help="train on the first so many pairs only")
+    parser.add_argument("--pairs", type=int, default=0, help="train on the first N pairs only")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--preset", default="auto")
     parser.add_argument("--set", action="append", default=[], help="a setting to compare with what auto chooses")

@@ -16,7 +16,7 @@ WORKSHOP = ".seqtool"  # ends the name of a folder in which another is made
 
 
 def is_stream(path: Path) -> bool:
-    """Tell whether a path is a device, a pipe or the like: it is written into, and never replaced.
+    """Return whether a path is a device, a pipe or the like: it is written into, and never replaced.
 
     /dev/stdout is one even where it leads to a file, because it is the system's name and not that file's.
     """
@@ -27,7 +27,7 @@ def is_stream(path: Path) -> bool:
 
 
 def is_same_file(path: Path, other: Path) -> bool:
-    """Tell whether two names are of one file; a pipe or device may well be read and written."""
+    """Return whether two names are of one file; a pipe or device may well be read and written."""
     try:
         return not is_stream(path) and path.samefile(other)
     except OSError:
@@ -57,7 +57,7 @@ def open_whole(path: Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def locked(path: Path, busy: str, patience: float = 0.0) -> Iterator[None]:
-    """Hold the lock of a folder, or of a file made for it; raise with the message `busy` where another holds it on.
+    """Hold the lock of a folder, or of a file made for it; raise with the message `busy` if another process keeps it.
 
     The lock ends with the process, however that ends. A file system without locks does without.
     """

@@ -71,7 +71,7 @@ def read_metrics(path: Path) -> tuple[list[dict[str, Any]], int]:
 
 
 def _is_entry(entry: Any) -> bool:
-    """Tell whether a value is an entry of metrics.jsonl, each value in it of the type that it needs."""
+    """Return whether a value is an entry of metrics.jsonl, each value in it of the type that it needs."""
     if not isinstance(entry, dict) or not isinstance(entry.get("kind"), str):
         return False
     needed = NEEDED.get(entry["kind"])

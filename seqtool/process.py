@@ -39,7 +39,7 @@ def local_rank() -> int:
 
 
 def is_restarted() -> bool:
-    """Tell whether torchrun has started this group of processes again after one of them died."""
+    """Return whether torchrun has started this group of processes again after one of them died."""
     return _read_number("TORCHELASTIC_RESTART_COUNT", 0) > 0
 
 

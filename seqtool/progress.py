@@ -12,18 +12,18 @@ from seqtool.durations import format_seconds
 
 BAR_WIDTH = 16
 SECONDS_IN_PLACE = 0.1  # between two states of a line on a terminal
-SECONDS_APART = 10.0  # between two lines where there is no terminal
+SECONDS_APART = 10.0  # between two lines if there is no terminal
 
 
 @dataclass(frozen=True)
 class Progress:
-    """So many pairs or lines of a stage are done; total is None where it is not known."""
+    """How many pairs or lines of a stage are done; total is None if it is not known."""
 
     stage: str
     done: int
     total: int | None = None
     unit: str = "pairs"
-    share: float | None = None  # how much is done, from 0 to 1, where it is known without a total
+    share: float | None = None  # how much is done, from 0 to 1, if it is known without a total
 
     @property
     def fraction(self) -> float | None:
@@ -48,7 +48,7 @@ class Stopwatch:
         self._began = 0.0
 
     def read(self, progress: Progress) -> tuple[float | None, float | None]:
-        """Return how much is done per second, and the seconds that are left; None while there is too little to tell."""
+        """Return how much is done per second, and the seconds that are left; None while too little is done."""
         now = time.monotonic()
         if progress.stage != self._first.stage:
             self._first, self._began = progress, now

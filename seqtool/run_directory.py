@@ -33,7 +33,7 @@ class RunDir:
 
     @property
     def target_tokenizer(self) -> Path:
-        """The target side's tokenizer; it exists only where the vocabularies are separate."""
+        """The target side's tokenizer; it exists only if the vocabularies are separate."""
         return self.path / "tokenizer.target.model"
 
     @property
@@ -72,7 +72,7 @@ class RunDir:
 
     @property
     def plan(self) -> Path:
-        """The order of the pairs in the present epochs, where the corpus is large."""
+        """The order of the pairs in the present epochs, if the corpus is large."""
         return self.path / "plan"
 
     @property
@@ -163,7 +163,7 @@ class RunDir:
                 )
 
     def note_changes(self) -> list[str]:
-        """Return a note for the user where config.toml is not as it was when the model was made, and may be so."""
+        """Return a note for the user if config.toml is not as it was when the model was made, and may be so."""
         manifest = self.read_manifest()
         expected = manifest.files.get(self.config.name)
         if expected is None or expected == checksum(self.config):
@@ -172,7 +172,7 @@ class RunDir:
         return [f"{self.config}: {what} not as it was when the model was made"]
 
     def may_differ(self, manifest: Manifest) -> bool:
-        """Tell whether config.toml, if not as recorded, differs in [decode] only; an early manifest cannot say."""
+        """Return whether config.toml, if not as recorded, differs in [decode] only; an early manifest cannot say."""
         return manifest.settings_sha256 in (None, self.sum_settings())
 
     def sum_settings(self) -> str:

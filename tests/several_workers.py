@@ -8,7 +8,7 @@ from command_line import start_command
 
 
 def run_workers(command: list[str], n_workers: int = 2, timeout: float = 300) -> None:
-    """Run a command in so many processes, each with the environment that torchrun gives it; all must succeed."""
+    """Run a command in several processes, each with the environment that torchrun gives it; all must succeed."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -171,7 +171,7 @@ def test_epochs_and_seeds_differ_and_repeat() -> None:
 
 
 def test_the_order_is_the_one_of_earlier_versions() -> None:
-    """A resumed run must find its place after an upgrade too; numpy promises these random bits for good."""
+    """A resumed run must find its place after an upgrade too; numpy promises to keep these random bits."""
     corpus = make_corpus([(3, 3), (1, 2), (5, 4), (2, 2), (3, 2), (1, 1)])
     found = [sorted(batch.tolist()) for batch in make_plan(corpus, 12, seed=7).epoch(2)]
     assert found == [[0, 4], [1, 3, 5], [2]]

@@ -1,4 +1,4 @@
-"""Checkpoints appear whole, are checked when read, and damage is told and passed over."""
+"""Checkpoints appear whole, are checked when read, and damage is reported and passed over."""
 
 import errno
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Each rule of cleaning, and the measures that the rules go by."""
+"""Each rule of cleaning, and the measures that the rules use."""
 
 import re
 from collections import Counter

@@ -62,7 +62,7 @@ def test_different_line_counts_end_with_1_and_both_counts(sound, tmp_path):
     assert "a.en has 200 lines but" in result.stderr
     assert "short.de has 150" in result.stderr
     assert result.stdout.count("Not fit for training.") == 1
-    assert (result.stdout + result.stderr).count("has 200 lines but") == 1  # told once, wherever both go
+    assert (result.stdout + result.stderr).count("has 200 lines but") == 1  # reported once, wherever both go
     as_json = run(sound.source, short, "--json")
     assert as_json.returncode == 1
     assert json.loads(as_json.stdout)["parity"]["equal"] is False

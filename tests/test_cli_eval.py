@@ -297,7 +297,7 @@ def test_what_vs_names_is_checked_before_anything_is_translated(model: RunDir, f
         ("short", "short has 2 lines but the reference of ref has 5"),
         ("nothing", "nothing: config.toml is missing, so this is not the folder of a model"),
     ):
-        # A damaged model would be told first, if it were loaded.
+        # A damaged model would be reported first, if it were loaded.
         found = run_eval("-m", damaged, folder / "src", folder / "ref", "--vs", tmp_path / name)
         assert (found.returncode, found.stdout) == (1, "")
         assert message in found.stderr

@@ -248,7 +248,7 @@ def test_two_given_vocabularies_take_training_both_ways_back() -> None:
     [
         (["train.batch_tokens=auto"], 2048, 1024),  # what it was fitted to
         (["train.batch_tokens=auto", "train.micro_tokens=64"], 2048, 1024),
-        (["train.batch_tokens=512"], 512, 1024),  # so many fit this device
+        (["train.batch_tokens=512"], 512, 1024),  # as many as fit this device
         (["train.batch_tokens=512", "train.micro_tokens=64"], 512, 64),
     ],
 )

@@ -1,4 +1,4 @@
-"""The ctranslate2 engine gives what the torch engine gives, and the same for a line in any company."""
+"""The ctranslate2 engine gives what the torch engine gives, and the same for a line whatever else is in its batch."""
 
 import os
 import random

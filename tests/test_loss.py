@@ -66,7 +66,7 @@ def test_loss_and_gradients_equal_those_of_torch(n, smoothing):
 
 
 def test_a_large_vocabulary_in_ordinary_slices():
-    """Against float64: torch's own float32 sums over so many words are off by more than ours."""
+    """Against float64: torch's own float32 sums over this many words are off by more than ours."""
     vocab = 32_000
     states, weight, targets = make_case(2 * tokens_in_slice(vocab, "cpu") + 1, 8, vocab)
     exact_inputs = [tensor.detach().double().requires_grad_() for tensor in (states, weight)]

@@ -14,7 +14,7 @@ Machine = Callable[..., None]
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """Pretend to be on a machine with so many GPUs, with or without mps, in a process of torchrun or outside."""
+    """Pretend to be on a machine with this many GPUs, with or without mps, in a process of torchrun or outside."""
 
     def pretend(n_gpus: int = 0, mps: bool = False, cores: int = 8, **environment: int) -> None:
         monkeypatch.setattr(torch.cuda, "is_available", lambda: n_gpus > 0)

@@ -84,9 +84,9 @@ def test_what_an_earlier_run_did_is_no_work(
     for _ in range(2):
         clock[0] += 1
         progress.add(BLOCK)
-    progress.tell(BLOCK, 0.0)
+    progress.report(BLOCK, 0.0)
     clock[0] += 4
-    progress.tell(BLOCK, 1.0)
+    progress.report(BLOCK, 1.0)
     # By hand: 50 bytes in 4 seconds, 50 to go; three blocks of five lines are done, one of them in this run.
     assert "75%  15 lines  1 lines/s  4 s left" in capsys.readouterr().err.split("\r")[-1]
 
@@ -95,10 +95,10 @@ def test_a_block_is_counted_once(
     terminal: ProgressLine, clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     progress = InputProgress(terminal, 200)
-    progress.tell(BLOCK, 1.0)
+    progress.report(BLOCK, 1.0)
     progress.add(BLOCK)
     clock[0] += 10
-    progress.tell(BLOCK, 0.2)
+    progress.report(BLOCK, 0.2)
     assert "30%  6 lines" in capsys.readouterr().err.split("\r")[-1]
 
 
@@ -106,9 +106,9 @@ def test_the_size_need_not_be_known(
     terminal: ProgressLine, clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     progress = InputProgress(terminal, 0)
-    progress.tell(BLOCK, 0.0)
+    progress.report(BLOCK, 0.0)
     clock[0] += 1
-    progress.tell(BLOCK, 1.0)
+    progress.report(BLOCK, 1.0)
     assert capsys.readouterr().err.endswith("\rtranslating  5 lines  5 lines/s\x1b[K")
 
 

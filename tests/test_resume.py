@@ -45,7 +45,7 @@ def test_a_killed_run_of_every_kind_ends_as_the_undisturbed_one(tmp_path: Path, 
 
 
 def test_a_run_with_a_time_budget_keeps_its_plan_when_killed(tmp_path: Path, corpus: list[str]) -> None:
-    """And ends as a run of so many steps does, with Muon and rotary positions as auto chooses them."""
+    """And ends as a run of that many steps does, with Muon and rotary positions as auto chooses them."""
     settings = {
         "train_schedule": "constant",  # so that the steps before the plan do not depend on it
         "train_warmup": 0,

@@ -71,7 +71,7 @@ def test_fewer_minutes_are_planned_right_after_a_slow_start() -> None:
 
 
 def plan(steps: Iterable[float], minutes: float, **settings: Any) -> tuple[RunState, TrainConfig]:
-    """Return the state and the fitted settings of a run whose steps take so many seconds, when they are planned."""
+    """Return the state and the fitted settings of a run whose steps take this many seconds, when they are planned."""
     config, state = TrainConfig(minutes=minutes, **settings), RunState()
     for seconds in steps:
         state.step, state.seconds = state.step + 1, state.seconds + seconds

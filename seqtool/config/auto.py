@@ -21,7 +21,7 @@ def choose_preset(pairs: int | None, device: str) -> tuple[Layer, str]:
 
 
 def choose_finetuning(pairs: int | None) -> tuple[Layer, str]:
-    """Return the settings to fine-tune with where an epoch has this many pairs, and in words what for and why."""
+    """Return the settings to fine-tune with if an epoch has this many pairs, and what for and why, in words."""
     size = pairs if pairs is not None else GUESS
     tier, values = _choose_tier(_read_table("finetune"), size)
     return Layer("fine-tuning", values), f"{size:,} pairs per epoch: {tier['reason']}"

@@ -34,6 +34,6 @@ def find_fitted(given: Mapping[str, Entry], *, is_fixed: bool) -> tuple[str, ...
 
 
 def withdraw_budgets(chosen: dict[str, Entry], given: Mapping[str, Entry]) -> None:
-    """Take back the epochs that a preset chose where a user gave another budget."""
+    """Take back the epochs that a preset chose if the user gave another budget."""
     if any(name in given for name in BUDGETS):
         chosen.pop("train.epochs", None)

@@ -66,6 +66,6 @@ def check_together(config: Config) -> None:
         )
     if 0 < config.model.position_limit <= config.data.max_tokens:
         raise SeqtoolError(
-            f"[model] 'max_positions' must exceed data.max_tokens ({config.data.max_tokens}) where positions are "
+            f"[model] 'max_positions' must exceed data.max_tokens ({config.data.max_tokens}) if positions are "
             f"learned, but it is {config.model.position_limit}"
         )

@@ -1,4 +1,4 @@
-"""Reads settings from where they are given: presets, TOML files and the texts of --set; each is checked here."""
+"""Reads and checks settings: those of presets, of TOML files and of the texts of --set."""
 
 import dataclasses
 import re
@@ -49,7 +49,7 @@ def read_preset(name: str) -> Layer:
 
 
 def read_toml(path: Path, *, stream: bool = False) -> Layer:
-    """Read a configuration file, or a stream where that may be one; what it holds is checked when it is merged."""
+    """Read a configuration file, or a pipe if `stream` allows it; the content is checked when it is merged."""
     try:
         text = read_limited(path, MAX_BYTES, stream=stream).decode("utf-8")
         if LONG_KEY.search(text):
@@ -141,7 +141,7 @@ def merge(layers: Iterable[Layer], kind: str) -> dict[str, Entry]:
 
 
 def _suggest_key(section: str, key: str, known: Iterable[str], kind: str) -> str:
-    """Say where this very key belongs, or else name the nearest key of the section where it was given."""
+    """Return the section that has this key, or else the nearest key of the section in which it was given."""
     kinds = [name for name, model in KINDS.items() if key in {field.name for field in dataclasses.fields(model)}]
     if section == "model" and kinds:
         return f" when kind is '{kind}'; it is a setting of {', '.join(kinds)}"

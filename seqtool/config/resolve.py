@@ -76,7 +76,7 @@ class Resolved:
 
     config: Config
     origins: Mapping[str, str]  # by name; a setting that is not here has its default
-    preset: str = ""  # the preset auto or fine-tuning and what it went by, in words; empty with another preset
+    preset: str = ""  # what preset auto or fine-tuning was chosen for, in words; empty with another preset
     fitted: tuple[str, ...] = ()  # settings of [train] that follow the number of steps once that is known
 
     def origin(self, name: str) -> str:
@@ -189,5 +189,5 @@ def training_settings(entries: Mapping[str, Entry]) -> dict[str, Any]:
 
 
 def with_batch(train: TrainConfig, tokens: int, workers: int) -> TrainConfig:
-    """Return the settings for so many target tokens in a forward pass of each worker, fitted to the memory."""
+    """Return the settings for this many target tokens in a forward pass of each worker."""
     return replace(train, batch_tokens=tokens * workers, micro_tokens=tokens)

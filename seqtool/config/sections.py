@@ -12,9 +12,7 @@ class TokenizerConfig:
     """The tokenizer."""
 
     kind: str = setting("bpe", "kind of tokenizer", choices_of=lambda: tuple(TOKENIZER_KINDS))
-    vocab_size: int = setting(
-        8000, "tokens in the vocabulary; reduced where the corpus is too small", low=300, high=1000000
-    )
+    vocab_size: int = setting(8000, "tokens in the vocabulary; fewer if the corpus is too small", low=300, high=1000000)
     joint: bool = setting(True, "one vocabulary for both languages")
     character_coverage: float = setting(0.9999, "share of characters with a token of their own", low=0.9, high=1.0)
     user_symbols: tuple[str, ...] = setting((), "texts that are always one token, such as language tags")
@@ -64,9 +62,7 @@ class CleanConfig:
 class DataConfig:
     """How the corpus is split and limited."""
 
-    held_out: int = setting(
-        1000, "validation pairs to hold out where no validation set is given; at most a tenth", low=1
-    )
+    held_out: int = setting(1000, "validation pairs to hold out if no validation set is given; at most a tenth", low=1)
     max_tokens: int = setting(256, "drop training pairs with more tokens on a side", low=8, high=1000000)
     workers: int = setting(
         0, "processes that prepare the corpus (0: one for each core, one for a small corpus)", low=0, high=1024
@@ -137,7 +133,7 @@ class TrainConfig:
     )
     bleu_tokenize: str = setting(
         "auto",
-        "sacreBLEU's tokenizer for BLEU; 'auto' goes by the script of the target",
+        "sacreBLEU's tokenizer for BLEU; 'auto' chooses it by the script of the target",
         choices=("auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores101", "flores200", "spm", "none"),
     )
     valid_beam: int = setting(1, "beam width of the translations made in validation", low=1, high=1000)

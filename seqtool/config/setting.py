@@ -23,7 +23,7 @@ def setting(
 ) -> Any:
     """Declare a field: numbers lie in [low, high], a text is one of choices; words may stand for a number.
 
-    `choices_of` gives the choices where they are known only later.
+    `choices_of` returns the choices, if they are known only later.
     """
     choices_of = choices_of or (lambda: choices)
     metadata = {"help": help, "low": low, "high": high, "choices": choices_of, "words": words}

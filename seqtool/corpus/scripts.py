@@ -64,5 +64,5 @@ def name_writing(shares: Mapping[str, float]) -> str:
 
 
 def lacks_spaces(lines: Iterable[str]) -> bool:
-    """Tell whether a text is written without spaces between words, so that its length is counted in characters."""
+    """Return whether a text is written without spaces between words, so that its length is counted in characters."""
     return name_writing(share_scripts(lines)) not in ("", "Korean")

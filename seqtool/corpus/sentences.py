@@ -3,7 +3,7 @@
     split_sentences("Dr. Smith paid 3.50. He left.")  # ["Dr. Smith paid 3.50. ", "He left."]
 
 In doubt there is no end: two sentences in one piece may lose a word, but half a sentence is always translated badly.
-A splitter that depends on a language's own statistics would have to be told the language, which seqtool never is.
+A splitter that depends on a language's own statistics needs to know the language, which seqtool never does.
 """
 
 import re
@@ -44,7 +44,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def has_single_sentences(text: Mapping[str, Any] | None) -> bool:
-    """Tell whether a corpus whose text was measured (None: it was not) has next to no line with several sentences."""
+    """Return whether a corpus whose text was measured (None: it was not) has hardly a line with several sentences."""
     share = (text or {}).get("single_sentences")
     return isinstance(share, int | float) and share >= SINGLE_SHARE
 
@@ -63,7 +63,7 @@ class _Brackets:
         self._ends = [end for _, end in spans]
 
     def hold(self, text: str, start: int, match: re.Match[str]) -> bool:
-        """Tell whether a mark is inside brackets that go on after it, or that stand amid the sentence from `start`."""
+        """Return whether a mark is in brackets that end later, or that are inside the sentence from `start`."""
         index = bisect_right(self._starts, match.start()) - 1
         if index < 0 or match.start() > self._ends[index]:
             return False
@@ -86,7 +86,7 @@ def _outer_brackets(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_end(text: str, start: int, match: re.Match[str]) -> bool:
-    """Tell whether a mark, with white space and more text after it, ends the sentence that began at `start`."""
+    """Return whether a mark, with white space and more text after it, ends the sentence that began at `start`."""
     marks = match.group().rstrip()
     following = _FOLLOWING.match(text, match.end())
     assert following is not None
@@ -124,7 +124,7 @@ def _full_stop_ends(text: str, following: str, *, is_whole: bool) -> bool:
 
 
 def _is_ordinal(text: str, following: str, *, is_first: bool) -> bool:
-    """Tell whether a short number with a full stop is an ordinal, or the number of a paragraph."""
+    """Return whether a short number with a full stop is an ordinal, or the number of a paragraph."""
     before = _WORD_BEFORE.search(text)
     lead = before.group(1).lower() if before else ""
     return is_first or lead in BEFORE_ORDINALS or following.lower() in MONTHS

@@ -78,7 +78,7 @@ class MultiHeadAttention(nn.Module):
 
 
 def with_causal(mask: Tensor | None, causal: bool, q: Tensor, k: Tensor) -> Tensor | None:
-    """Join a mask with the look-ahead mask of the last Q of K positions, where asked for."""
+    """Join a mask with the look-ahead mask of the last Q of K positions, if asked for."""
     if not causal:
         return mask
     Q, K = q.shape[2], k.shape[2]

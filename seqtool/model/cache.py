@@ -31,7 +31,7 @@ class LayerCache:
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Store the new positions' keys and values (R, H, T, E); return all entries (B, H, entries, E) and a mask.
 
-        The mask (B, 1, N * T, entries) is for folded queries; it is None where a sentence has one beam.
+        The mask (B, 1, N * T, entries) is for folded queries; it is None if a sentence has one beam.
         """
         start, end = self.cache.n_entries, self.cache.n_entries + self.cache.n_beams(len(k)) * k.shape[2]
         states = self.cache.room_for(end, k)[self.layer]  # (2, B, H, C, E)
@@ -67,7 +67,7 @@ class Cache:
         return LayerCache(self, index)
 
     def n_beams(self, n_rows: int) -> int:
-        """Return how many of so many rows each sentence has."""
+        """Return how many of n_rows rows each sentence has."""
         return n_rows // self.mask.shape[0]
 
     def room_for(self, end: int, like: Tensor) -> Tensor:
@@ -101,7 +101,7 @@ class Cache:
         return torch.zeros(shape, dtype=torch.bool, device=self.mask.device).scatter_(2, self.lineage, True)
 
     def needs_mask(self, n_beams: int) -> bool:
-        """Tell whether anything has to be hidden: a single beam may see all there is but what comes later."""
+        """Return whether anything has to be hidden: a single beam may see all there is but what comes later."""
         return n_beams > 1
 
     def next_lineage(self, n_rows: int, n_new: int) -> Tensor:

@@ -104,7 +104,7 @@ def fill_layer(layer: Any, weights: Weights, name: str) -> None:
     fill_norm(layer.ffn.layer_norm, weights, f"{name}.ff_norm")
     inner, outer = f"{name}.feed_forward.inner", f"{name}.feed_forward.outer"
     width = weights[f"{outer}.weight"].shape[1]
-    fill_linear(layer.ffn.linear_0, weights, inner, slice(0, width))  # where gated, the gate comes first
+    fill_linear(layer.ffn.linear_0, weights, inner, slice(0, width))  # if gated, the gate comes first
     if hasattr(layer.ffn, "linear_0_noact"):
         fill_linear(layer.ffn.linear_0_noact, weights, inner, slice(width, 2 * width))
     fill_linear(layer.ffn.linear_1, weights, outer)

@@ -50,7 +50,7 @@ class Embedding(nn.Module):
 
 
 def token_tables(config: ModelConfig, vocabularies: Vocabularies) -> tuple[nn.Embedding, nn.Embedding]:
-    """Return the tables of source and target token vectors, one and the same where embeddings are shared."""
+    """Return the tables of source and target token vectors, one and the same if embeddings are shared."""
     src_size, tgt_size = vocabularies.source.size, vocabularies.target.size
     if config.share_embeddings and src_size != tgt_size:
         raise SeqtoolError(

@@ -113,7 +113,7 @@ def write_config(config: TransformerConfig) -> dict[str, Any]:
 
 
 def read_weights(config: TransformerConfig, weights: Weights) -> dict[str, NDArray[np.float32]]:
-    """Turn their weights into ours; raise where one is missing, has another shape or has no place."""
+    """Turn their weights into ours; raise if one is missing, has another shape or has no place."""
     check_positions(config, weights)
     left = set(weights) - {f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")}
 
@@ -232,14 +232,14 @@ def permuted(values: NDArray[np.float32], axes: tuple[int, ...], order: NDArray[
 
 
 def pick_rows(values: NDArray[np.float32], rows: NDArray[np.int64], missing: float) -> NDArray[np.float32]:
-    """Return some rows, and a constant where a row's number is -1."""
+    """Return some rows, and a constant if a row's number is -1."""
     picked = values[rows]
     picked[rows < 0] = missing
     return picked
 
 
 def check_shapes(config: TransformerConfig, place: Place, parts: list[NDArray[np.float32]]) -> None:
-    """Raise where a weight of theirs has not the shape that the configuration asks for."""
+    """Raise if a weight of theirs has not the shape that the configuration asks for."""
     d, f = config.d_model, config.d_ff
     shapes = {"qkv.weight": (d, d), "out.weight": (d, d), "inner.weight": (f, d), "outer.weight": (d, f)}
     biases = {"inner.bias": (f,)}
@@ -250,7 +250,7 @@ def check_shapes(config: TransformerConfig, place: Place, parts: list[NDArray[np
 
 
 def check_positions(config: TransformerConfig, weights: Weights) -> None:
-    """Raise where the file holds positions that are not the sinusoids."""
+    """Raise if the file holds positions that are not the sinusoids."""
     d = config.d_model
     for side in ("encoder", "decoder"):
         table = weights.get(f"model.{side}.embed_positions.weight")
@@ -282,7 +282,7 @@ def byte_limits(config: TransformerConfig, n_tokens: int) -> tuple[int, int]:
 def usual_power(alpha: float, length: float) -> float:
     """Return the exponent of the length that ranks as the GNMT penalty does around a length.
 
-    They divide by length ** p, we by ((5 + length) / 6) ** alpha; both grow alike where p = alpha * length / (5 +
+    They divide by length ** p, we by ((5 + length) / 6) ** alpha; both grow alike if p = alpha * length / (5 +
     length).
     """
     return round(alpha * length / (5 + length), 4) if math.isfinite(length) else alpha

@@ -115,7 +115,7 @@ class TranslationModel(nn.Module, ABC):
 
     @property
     def output_bias(self) -> Tensor | None:
-        """What is added to the logits (V), where the model has such a bias."""
+        """What is added to the logits (V), if the model has such a bias."""
         return None
 
     def project(self, states: Tensor) -> Tensor:
@@ -160,7 +160,7 @@ class TranslationModel(nn.Module, ABC):
 
     @property
     def skips_layers(self) -> bool:
-        """Tell whether a pass in training may leave out some layers."""
+        """Return whether a pass in training may leave out some layers."""
         return False
 
     def stack_layers(self) -> list[nn.Module]:

@@ -12,5 +12,5 @@ SIGNS = (
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Tell whether an error means that a device's, or the machine's, memory ran out."""
+    """Return whether an error means that a device's, or the machine's, memory ran out."""
     return isinstance(error, torch.OutOfMemoryError) or any(sign in str(error) for sign in SIGNS)

@@ -84,7 +84,7 @@ class Transformer(TranslationModel):
 
     @property
     def skips_layers(self) -> bool:
-        """Tell whether a pass in training may leave out some layers: LayerDrop."""
+        """Return whether a pass in training may leave out some layers: LayerDrop."""
         return self.config.layer_drop > 0
 
     def stack_layers(self) -> list[nn.Module]:

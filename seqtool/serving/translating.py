@@ -153,7 +153,7 @@ def nth_best(line: Translation, rank: int) -> Translation:
 
 
 def has_words(text: str) -> bool:
-    """Tell whether there is anything to translate; LibreTranslate gives numbers, signs and emoji back as they are."""
+    """Return whether there is anything to translate; LibreTranslate gives numbers, signs and emoji back as they are."""
     return any(char.isalpha() for char in text)
 
 

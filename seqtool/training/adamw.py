@@ -28,7 +28,7 @@ class AdamW:
         }
 
     def step(self, gradients: list[Tensor], divisor: Tensor, good: Tensor, lr: float) -> None:
-        """Move the parameters by their gradients divided by `divisor`; where `good` is false, nothing changes."""
+        """Move the parameters by their gradients divided by `divisor`; if `good` is false, nothing changes."""
         bad = (~good).float()
         matrices = [number for number, weight in self.weights.items() if weight.dim() > 1]
         vectors = [number for number, weight in self.weights.items() if weight.dim() <= 1]

@@ -43,7 +43,7 @@ class TrainingDisplay:
             self._signed = True
 
     def start(self, history: list[dict[str, Any]], total_steps: int) -> None:
-        """Begin the live display, where there is a terminal; 0 steps mean that their number is not planned yet."""
+        """Begin the live display, if there is a terminal; 0 steps mean that their number is not planned yet."""
         self._total = total_steps
         for entry in history:
             self._remember(entry)

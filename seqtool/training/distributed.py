@@ -47,7 +47,7 @@ class Workers:
         return box[0]
 
     def any(self, flag: bool) -> bool:
-        """Tell whether the flag is set for any worker."""
+        """Return whether the flag is set for any worker."""
         if self.size == 1:
             return flag
         total = torch.tensor(float(flag), device=self.device)

@@ -44,7 +44,7 @@ class Muon:
                 self._groups.setdefault(tuple(matrix.weight.shape), []).append(matrix)
 
     def step(self, gradients: list[Tensor], divisor: Tensor, good: Tensor, lr: float, weight_decay: float) -> None:
-        """Move the matrices by their gradients divided by `divisor`; where `good` is false, nothing changes."""
+        """Move the matrices by their gradients divided by `divisor`; if `good` is false, nothing changes."""
         for shape, matrices in self._groups.items():
             gradient = torch.stack([gradients[m.number][m.part] for m in matrices]) / divisor  # (G, R, C)
             momenta = [self.momentum[m.number][m.part] for m in matrices]
@@ -60,7 +60,7 @@ class Muon:
 
 
 def orthogonalise(x: Tensor) -> Tensor:
-    """Return about the nearest matrices with orthogonal rows, or columns where those are fewer, to x (G, R, C)."""
+    """Return about the nearest matrices with orthogonal rows, or columns if those are fewer, to x (G, R, C)."""
     if x.shape[1] > x.shape[2]:
         return orthogonalise(x.transpose(1, 2)).transpose(1, 2)
     x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-20)

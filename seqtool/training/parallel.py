@@ -86,7 +86,7 @@ class JoinedGradientMaker(GradientMaker):
         return [p.grad for p in self.parameters if p.grad is not None]
 
     def _has_fitted(self, part: MicroBatch) -> bool:
-        """Tell whether the memory had room for such a part before.
+        """Return whether the memory had room for such a part before.
 
         One that is larger is computed before any exchange begins, for then this worker alone can do it again in smaller
         parts while the others wait.
@@ -98,7 +98,7 @@ class JoinedGradientMaker(GradientMaker):
         self._fitted = (max(self._fitted[0], positions), max(self._fitted[1], longest))
 
     def check_can_repeat(self, error: Exception) -> None:
-        """Raise where the other workers already have a part of the gradient."""
+        """Raise if the other workers already have a part of the gradient."""
         if self._is_joining:
             raise SeqtoolError(
                 f"worker {self.workers.rank} ran out of memory while gradients were exchanged; give a lower "

@@ -154,7 +154,7 @@ def build_trainer(
 
 
 def set_up_gpu(config: Config) -> None:
-    """Choose how a GPU computes: float32 products with rounded factors (TF32), and repeatable kernels where asked."""
+    """Choose how a GPU computes: float32 products with rounded factors (TF32), and repeatable kernels if asked."""
     torch.set_float32_matmul_precision("high")
     if config.train.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
@@ -184,7 +184,7 @@ def fit_batch(
 def finish(
     trainer: Trainer, validator: LeadingValidator, data: TrainingData, reason: str, display: TrainingDisplay
 ) -> None:
-    """Choose the model, write everything that belongs to it, and tell what came out."""
+    """Choose the model, write everything that belongs to it, and print a summary."""
     run = trainer.run
     mark, manifest = finished_mark(trainer, reason), run.read_manifest()
     if manifest.complete and manifest.training and manifest.training.finished == mark and is_whole(run, data, display):
@@ -208,7 +208,7 @@ def finished_mark(trainer: Trainer, reason: str) -> str:
 
 
 def say_summary(trainer: Trainer, choice: Choice, display: TrainingDisplay) -> None:
-    """Tell time, scores with signatures, where the model is and how to use it."""
+    """Print time, scores with signatures, where the model is and how to use it."""
     state, run = trainer.state, trainer.run
     display.say("")
     display.say(
@@ -225,7 +225,7 @@ def say_summary(trainer: Trainer, choice: Choice, display: TrainingDisplay) -> N
 
 
 def say_interrupted(trainer: Trainer, display: TrainingDisplay) -> None:
-    """Tell that nothing is lost."""
+    """Print that everything is saved."""
     display.say(
         f"stopped at step {trainer.state.step:,}; everything is saved in {trainer.run.path}. "
         "The same command continues from here"

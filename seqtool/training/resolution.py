@@ -83,7 +83,7 @@ def resolve_training(request: TrainRequest, run: RunDir, device: str) -> RunSett
 
 
 def round_pairs(request: TrainRequest, counts: Sequence[int]) -> int:
-    """Return the pairs that settings go by: those in the corpora, and in fine-tuning those of an epoch."""
+    """Return the number of pairs that settings depend on: in the corpora, or in an epoch of fine-tuning."""
     if not request.start_from:
         return sum(counts)
     return round(sum(pairs * corpus.weight for pairs, corpus in zip(counts, request.corpora, strict=True)))
@@ -182,7 +182,7 @@ def resolve_machine(config: Config, device: str) -> Machine:
 
 
 def choose_precision(wanted: str, device: str) -> str:
-    """Return the arithmetic to use: half precision where the device is made for it, never on a CPU by default."""
+    """Return the arithmetic to use: half precision if the device is made for it, never on a CPU by default."""
     import torch
 
     if wanted != "auto":

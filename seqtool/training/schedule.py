@@ -28,7 +28,7 @@ def learning_rate(step: int, config: TrainConfig, d_model: int) -> float:
 
 
 def trains_both_ways(step: int, epoch: int, config: TrainConfig) -> bool:
-    """Tell whether a step, counted from 1, is in the share of a run that learns to translate back too."""
+    """Return whether a step, counted from 1, is in the share of a run that learns to translate back too."""
     in_steps = step <= config.both_ways * config.steps
     return in_steps and (not config.epochs or epoch < config.both_ways * config.epochs)
 

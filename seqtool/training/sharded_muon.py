@@ -30,7 +30,7 @@ class ShardedMuon:
         self.momentum = {number: torch.zeros_like(rows) for number, rows in parameters.items()}
 
     def step(self, gradients: list[Tensor], divisor: Tensor, good: Tensor, lr: float, weight_decay: float) -> None:
-        """Move the matrices by their gradients divided by `divisor`; where `good` is false, nothing changes."""
+        """Move the matrices by their gradients divided by `divisor`; if `good` is false, nothing changes."""
         for shape, numbers in self._rounds():
             ahead = [self._look_ahead(number, gradients[number] / divisor, good) for number in numbers]
             for number, move in zip(numbers, self._orthogonalise(ahead, shape), strict=False):

@@ -43,7 +43,7 @@ def rows_per_worker(n_rows: int, n_workers: int) -> int:
 
 
 def is_sharded(tensor: Tensor) -> bool:
-    """Tell whether this is one of FSDP2's tensors."""
+    """Return whether this is one of FSDP2's tensors."""
     return hasattr(tensor, "to_local")
 
 
@@ -64,7 +64,7 @@ def gathered(tensor: AnyTensor, workers: Workers) -> Tensor:
 
 
 def put_rows(local: Tensor, whole: Tensor, workers: Workers) -> None:
-    """Copy this worker's rows of a whole tensor, or all of it where the shapes say so, into place."""
+    """Copy this worker's rows of a whole tensor, or all of it if the shapes are equal, into place."""
     if local.shape != whole.shape:
         first = workers.rank * rows_per_worker(len(whole), workers.size)
         whole = whole[first : first + len(local)]

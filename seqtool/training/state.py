@@ -9,7 +9,7 @@ from seqtool.config.budget import fit_to_steps
 from seqtool.durations import count
 from seqtool.training.schedule import trains_both_ways
 
-# A run with a time budget measures its speed for this share of the time, and at least so many steps, before it plans
+# A run with a time budget measures its speed for this share of the time, and at least this many steps, before it plans
 # the number of steps; if steps are very slow, it waits for no more than the longer share.
 CALIBRATION_SHARE = 0.05
 CALIBRATION_STEPS = 20
@@ -43,7 +43,7 @@ class RunState:
     planned_minutes: float = 0.0  # the budget that they were planned for
     slow_steps: int = 0  # those at the start, while caches fill, which a plan leaves out
     slow_seconds: float = 0.0
-    epoch_steps: int = 0  # in the first epoch, where a number of epochs is the budget
+    epoch_steps: int = 0  # in the first epoch, if a number of epochs is the budget
     fitted: list[str] = field(default_factory=lambda: ["warmup"])  # settings that follow the number of steps
     one_way: bool = False  # the share of the steps that translate back too is over, and a larger budget adds none
     best_score: float | None = None
@@ -71,13 +71,13 @@ class RunState:
         return fit_to_steps(config, max(1, self.planned_steps), self.fitted) if config.minutes else config
 
     def follows_epochs(self, config: TrainConfig) -> bool:
-        """Tell whether the schedule ends with the last epoch: where the epochs are the only budget, or the shorter."""
+        """Return whether the schedule ends with the last epoch: if epochs are the only budget, or the shorter one."""
         if not (config.epochs and self.epoch_steps and "steps" in self.fitted):
             return False
         return not config.minutes or 0 < config.epochs * self.epoch_steps <= self.planned_steps
 
     def is_planned(self, config: TrainConfig) -> bool:
-        """Tell whether the number of steps is planned for the present time budget."""
+        """Return whether the number of steps is planned for the present time budget."""
         return bool(config.minutes) and self.planned_minutes == config.minutes
 
     def plan_steps(self, config: TrainConfig) -> None:
@@ -106,7 +106,7 @@ class RunState:
         return step % 2 == 0 and not self.one_way
 
     def reason_to_stop(self, config: TrainConfig) -> str | None:
-        """Tell which budget is used up, if one is."""
+        """Return which budget is used up, None if none is."""
         if self.step >= config.steps and not self.follows_epochs(config):
             if config.minutes:
                 return f"the {self.planned_steps:,} steps that fit in {config.minutes:g} minutes are done"

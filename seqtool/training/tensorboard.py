@@ -1,4 +1,4 @@
-"""Writes a run's figures as TensorBoard files too, where that is asked for."""
+"""Writes a run's figures as TensorBoard files too, if that is asked for."""
 
 from pathlib import Path
 from typing import Any

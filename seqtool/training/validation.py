@@ -50,7 +50,7 @@ class Validation:
 
 @contextlib.contextmanager
 def full_precision() -> Iterator[None]:
-    """Compute float32 products in float32, as in translation, also where training rounds their factors (TF32)."""
+    """Compute float32 products in float32, as in translation, also if training rounds their factors (TF32)."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:

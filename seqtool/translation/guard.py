@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 MAX_PERIOD = 16  # longest repeated phrase looked for, in tokens
-MIN_TURNS = 4  # so many times the same phrase in a row may be a loop
+MIN_TURNS = 4  # of the same phrase in a row, from which on it may be a loop
 MIN_LOOP_TOKENS = 8  # and it must be as long as this
 
 
@@ -20,10 +20,10 @@ def longest_run(ids: Sequence[object], period: int) -> int:
 
 
 def is_looping(source: Sequence[int], target: Sequence[int]) -> bool:
-    """Tell whether a translation says the same over and over though its source does not.
+    """Return whether a translation says the same over and over though its source does not.
 
     A source that repeats itself ("ha ha ha ha", a row of dots or zeros) may be translated by as many turns, and by
-    twice as many where one of its tokens becomes two; more than that is the model's own loop.
+    twice as many if one of its tokens becomes two; more than that is the model's own loop.
     """
     if len(target) - len(set(target)) < MIN_LOOP_TOKENS - 2:  # every loop repeats more tokens
         return False

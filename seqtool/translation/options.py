@@ -9,13 +9,9 @@ from seqtool.corpus.tokenizer.interface import SPACE, SpecialIds, Tokenizer
 from seqtool.errors import OptionError, SeqtoolError, suggest
 from seqtool.translation.engines.interface import Engine, SearchOptions
 
-ALWAYS_TOLD = ("beam", "length_penalty", "coverage_penalty", "max_length_ratio")
-NEVER_TOLD = (
-    "n_best",
-    "token_scores",
-    "alignment",
-    "split",
-)  # Translator.describe() tells the last; the others do not change the best translation
+ALWAYS_RECORDED = ("beam", "length_penalty", "coverage_penalty", "max_length_ratio")
+# Translator.describe() records the last; the others do not change the best translation.
+NEVER_RECORDED = ("n_best", "token_scores", "alignment", "split")
 
 
 def make_options(config: DecodeConfig, target: Tokenizer, changes: Mapping[str, Any]) -> SearchOptions:
@@ -35,7 +31,7 @@ def make_options(config: DecodeConfig, target: Tokenizer, changes: Mapping[str, 
 
 
 def check_together(options: SearchOptions, given: Mapping[str, Any]) -> None:
-    """Raise where an option that was given would have no effect beside the others."""
+    """Raise if an option that was given would have no effect beside the others."""
     if not options.sample and (options.top_k or options.top_p < 1 or options.temperature != 1 or "seed" in given):
         raise OptionError("`temperature`, `top_k`, `top_p` and `seed` are for random sampling; add `sample=True`")
     if "diversity" in given and options.diverse_groups == 1:
@@ -76,12 +72,12 @@ def check_known(token: int, vocab_size: int) -> None:
 
 def describe_search(options: SearchOptions, engine: Engine) -> dict[str, Any]:
     """Return what a score is recorded with: the settings of a search, and the engine that made it."""
-    told = {}
+    recorded = {}
     for field in dataclasses.fields(SearchOptions):
         value = getattr(options, field.name)
-        if field.name in ALWAYS_TOLD or (field.name not in NEVER_TOLD and value != field.default):
-            told[field.name] = list(value) if isinstance(value, tuple) else value
-    return {**told, "engine": engine.name, "quantization": engine.compute_type}
+        if field.name in ALWAYS_RECORDED or (field.name not in NEVER_RECORDED and value != field.default):
+            recorded[field.name] = list(value) if isinstance(value, tuple) else value
+    return {**recorded, "engine": engine.name, "quantization": engine.compute_type}
 
 
 def token_ids(words: Iterable[str | int], target: Tokenizer, name: str) -> tuple[int, ...]:

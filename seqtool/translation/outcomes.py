@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
 
 
 class OutcomeCache:
-    """Keeps the outcomes that were used last, in about so many bytes (0: none); several threads may use it."""
+    """Keeps the outcomes that were used last, in about max_bytes (0: none); several threads may use it."""
 
     def __init__(self, max_bytes: int = 0) -> None:
         self.max_bytes = max_bytes

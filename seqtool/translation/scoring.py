@@ -35,7 +35,7 @@ class PairScore:
 
 
 def score_corpus(translator: Translator, corpus: Corpus, notify: Callable[[str], None]) -> Iterator[PairScore]:
-    """Yield the score of each pair in order; `notify` is told of lines that are not valid UTF-8."""
+    """Yield the score of each pair in order; `notify` is called for lines that are not valid UTF-8."""
     tokenizer = translator.tokenizers.target
     first = 1
     for pairs in read_blocks(corpus, notify):
@@ -48,7 +48,7 @@ def score_corpus(translator: Translator, corpus: Corpus, notify: Callable[[str],
 
 
 def read_blocks(corpus: Corpus, notify: Callable[[str], None]) -> Iterator[list[tuple[str, str]]]:
-    """Yield blocks of pairs; invalid UTF-8 is read as the replacement character, and told by its line."""
+    """Yield blocks of pairs; invalid UTF-8 is read as the replacement character, and reported by line number."""
     pairs = read_pairs(corpus)
     while block := list(itertools.islice(pairs, BLOCK)):
         missing = [pair.number for pair in block if pair.tgt is None]

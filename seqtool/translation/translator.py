@@ -31,7 +31,7 @@ __all__ = ["Hypothesis", "Translation", "Translator"]
 
 
 class Translator:
-    """Translates and scores lines of text with one engine, or with another where that one is not able to."""
+    """Translates and scores lines of text with one engine, or with another if that one is not able to."""
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class Translator:
         return lines
 
     def splits_sentences(self, search: SearchOptions) -> bool:
-        """Tell whether each sentence of a line is translated by itself."""
+        """Return whether each sentence of a line is translated by itself."""
         return search.split == "always" or (search.split == "auto" and self.single_sentences)
 
     def recall(self, search: SearchOptions, segments: Iterable[Segment]) -> dict[Segment, Outcome]:
@@ -372,7 +372,7 @@ class Translator:
         return outcomes
 
     def _choose(self, segment: Segment, ranked: list[TokenHypothesis]) -> int | None:
-        """Return which hypothesis to take; None where all are empty or looping."""
+        """Return which hypothesis to take; None if all are empty or looping."""
         return choose(segment.ids, [hypothesis.ids for hypothesis in ranked], self._is_empty)
 
     def _take(self, ranked: list[TokenHypothesis], best: int | None, search: SearchOptions) -> Outcome:

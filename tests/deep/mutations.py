@@ -185,7 +185,7 @@ MUTATIONS = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the tests said of a tree: whether some failed, and what to print of it."""
+    """The result of the tests of a tree: whether some failed, and what to print."""
 
     exit_code: int
     seconds: float

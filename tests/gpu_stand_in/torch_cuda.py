@@ -20,7 +20,7 @@ _kept: list[Any] = []
 
 
 def install(*, capacity: int = 0, major: int = 8) -> None:
-    """Let torch find pretend GPUs with so many bytes of memory (0: no limit) and this compute capability."""
+    """Let torch find pretend GPUs with this many bytes of memory (0: no limit) and this compute capability."""
     LEDGER.capacity = capacity
     _kept.append(register_factories())
     torch._C._set_only_lift_cpu_tensors(True)  # else torch.tensor(..., device="cuda") goes past all of this

@@ -35,7 +35,7 @@ class PairArrays(Protocol):
 
 @dataclass(frozen=True)
 class Batch:
-    """One worker's rows of a global batch; there may be none where the batch has fewer rows than workers."""
+    """One worker's rows of a global batch; there may be none if the batch has fewer rows than workers."""
 
     src: Ints  # (B, S) int64, each row the source ids and the end, then padding
     tgt_in: Ints  # (B, T) int64, each row the begin and the target ids, then padding
@@ -48,7 +48,7 @@ class Batch:
     last_in_epoch: bool
     special: SpecialIds  # of the target
     src_pad: int  # the source's padding
-    shared: tuple[int, int] | None = None  # the extent where workers share a global batch
+    shared: tuple[int, int] | None = None  # the extent if workers share a global batch
 
     @property
     def extent(self) -> tuple[int, int]:

@@ -46,7 +46,7 @@ class MergeTable:
         return result
 
     def _merge(self, symbols: list[str], threshold: int, draws: memoryview | None) -> list[str]:
-        """Carry out the best merge again and again; each time, each possible one is left out where its draw is low."""
+        """Carry out the best merge again and again; each time, each possible one is left out if its draw is low."""
         scores = self._scores
         drawn = 0
         while len(symbols) > 1:
@@ -137,7 +137,7 @@ class BpeDropout:
 
     @classmethod
     def of(cls, tokenizers: TokenizerPair, probability: float, seed: int, longest: int = 2**31) -> "BpeDropout | None":
-        """Return the dropout for these tokenizers, None where the probability is 0."""
+        """Return the dropout for these tokenizers, None if the probability is 0."""
         if probability == 0:
             return None
         source = MergeTable(tokenizers.source)

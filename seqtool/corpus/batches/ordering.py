@@ -23,7 +23,7 @@ Chunks = Callable[[], Iterable[Ints]]  # the pairs of an epoch in order of their
 CHUNK = 1 << 21  # pairs at a time
 GROUP = 1 << 23  # pairs sorted at once, unless more have one length
 KEY_BITS = 64
-MAX_SKEW = 2047  # differences of source and target length beyond this are not told apart in sorting
+MAX_SKEW = 2047  # differences of source and target length beyond this are equal in sorting
 PATIENCE = 24 * 3600.0  # seconds that a worker waits for the one that sorts
 CHECKSUM = 32  # bytes at the end of a file
 

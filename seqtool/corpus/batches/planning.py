@@ -129,7 +129,7 @@ def cut_batches(counts: Ints, batch_tokens: int, phase: int) -> Ints:
     """Cut sorted pairs into batches as large as rows * longest <= batch_tokens allows; return where each begins.
 
     `counts` are the pairs of each length; a batch also holds an end for each row. The phase makes the first batch
-    smaller, so that the cuts fall elsewhere in each epoch, except where there are few batches. A pair that is longer
+    smaller, so that the cuts fall elsewhere in each epoch, unless there are few batches. A pair that is longer
     than the budget is a batch by itself. The loop is over the different lengths only.
     """
     present = np.flatnonzero(counts)

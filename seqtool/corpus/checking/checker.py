@@ -44,7 +44,7 @@ SETTINGS = {name: name for name in (*KINDS, "empty", "control", "identical", "ov
 SETTINGS |= {"too_long": "max_chars", "unusually_long": "max_chars"}
 SETTINGS |= {"ratio": "max_ratio", "unusually_lopsided": "max_ratio"}
 SETTINGS |= {"swapped": "language", "language": "language", "other_script": "language", "many_targets": "max_targets"}
-MANY_TARGETS = 5  # different ones of a source, from which on they are told where clean.max_targets is not set
+MANY_TARGETS = 5  # different targets of a source, from which on they are reported if clean.max_targets is not set
 LISTED_LINES = 50  # line numbers that a finding keeps
 OWN_SCRIPT_SHARE = 0.2  # a script with this share of a side's letters is at home there
 
@@ -130,7 +130,7 @@ def check_corpus(
     dropped: BinaryIO | None = None,
     show: ShowProgress = ignore,
 ) -> Report:
-    """Read a corpus and report on it; write the pairs that cleaning would drop to a file where one is given."""
+    """Read a corpus and report on it; write the pairs that cleaning would drop to a file if one is given."""
     overlap = OverlapHashes.read(against) if against else None
     checker = _Checker(corpus, config, overlap, n_examples)
     try:
@@ -155,7 +155,7 @@ def _learning(blocks: Iterator[PairBlock], checker: "_Checker") -> Iterator[Pair
 
     try:
         checker.learn(kept())
-    except LineCountError:  # told when it is reached again, after what can be checked
+    except LineCountError:  # raised again after the pairs before it have been checked
         yield from first
         raise
     yield from first
@@ -206,7 +206,7 @@ class _Checker:
         self.report.problems.append(error.summary)
 
     def finish(self) -> Report:
-        """Settle what only the whole corpus can tell."""
+        """Compute what depends on the whole corpus, and return the report."""
         report = self.report
         if not report.problems:
             report.source.lines = report.target.lines = report.pairs

@@ -91,8 +91,7 @@ class LengthStatistics:
     def add(
         self, src: Offsets, tgt: Offsets, sound: tuple[Mask, Mask], number: int, make: Callable[[int], Example]
     ) -> None:
-        """Take in the pairs of a block by the characters of their sides where these are sound; make(i) gives pair i as
-        an example."""
+        """Add the pairs of a block by the characters of their sound sides; make(i) gives pair i as an example."""
         usable = sound[0] & sound[1]
         self.src.add(src[sound[0]])
         self.tgt.add(tgt[sound[1]])

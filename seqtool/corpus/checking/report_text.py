@@ -66,7 +66,7 @@ def _totals(report: Report) -> Table:
 
 
 def _scripts(shares: dict[str, float]) -> str:
-    """Name the scripts that can be seen at all, with their shares where there are several."""
+    """Name the scripts that can be seen at all, with their shares if there are several."""
     seen = {name: share for name, share in shares.items() if share >= 0.001}
     return ", ".join(f"{name} {100 * share:.1f} %" if len(seen) > 1 else name for name, share in seen.items()) or "none"
 

@@ -55,7 +55,7 @@ def _mix(values: Hashes) -> Hashes:
 
 
 class HashTable:
-    """A set of hashes in one growing array (11 to 16 bytes per hash), with a number for each hash where asked for.
+    """A set of hashes in one growing array (11 to 16 bytes per hash), with a number for each hash if asked for.
 
     Open addressing: a hash lives in the first free slot of those 0, 1, 3, 6, 10, ... after its home. Homes rise with
     the hashes, so that a sorted batch walks through the memory in order.

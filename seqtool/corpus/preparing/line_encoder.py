@@ -1,7 +1,7 @@
 """Encodes many lines quickly: each different word is tokenized once and then looked up.
 
 No token reaches over a space, so the tokens of a line are those of its words, one after the other; this gives the same
-ids as `Tokenizer.encode`, several times as fast where words recur.
+ids as `Tokenizer.encode`, several times as fast if words recur.
 """
 
 from collections.abc import Sequence

@@ -11,7 +11,7 @@ from seqtool.corpus.preparing.token_array import Ints
 
 @dataclass(frozen=True)
 class Message:
-    """What one process tells another."""
+    """What one process sends to another."""
 
     facts: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, Ints] = field(default_factory=dict)
@@ -27,7 +27,7 @@ def write_message(stream: IO[bytes], message: Message) -> None:
 
 
 def read_message(stream: IO[bytes]) -> Message | None:
-    """Read a message; None where the other side has ended."""
+    """Read a message; None if the other side has ended."""
     header = stream.readline()
     if not header.endswith(b"\n"):
         return None

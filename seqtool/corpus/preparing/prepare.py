@@ -58,7 +58,7 @@ def prepare_corpus(
     """Write the prepared corpus into the folder `out`, replacing one that is there.
 
     The pairs of `held_out` are kept with it as text and not trained on. `pairs` is the number of pairs in the corpora,
-    where the caller knows it; `extra` goes into the manifest; `dropped` is a file for what is dropped, with the rule.
+    if the caller knows it; `extra` goes into the manifest; `dropped` is a file for what is dropped, with the rule.
     """
     make_folder(out.parent)
     if dropped is not None:

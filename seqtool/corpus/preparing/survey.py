@@ -24,7 +24,7 @@ RawTexts = tuple[bytes, bytes]
 
 @dataclass
 class Sample:
-    """About so many clean pairs, chosen by their numbers; kept as a few large buffers, since there may be many."""
+    """About `size` clean pairs, chosen by their numbers; kept as a few large buffers, since there may be many."""
 
     rules: CleaningRules
     size: int
@@ -57,7 +57,7 @@ class Sample:
             self._lines.append((src, tgt))
 
     def require_usable(self, name: str) -> None:
-        """Raise where the sample shows already that the corpus cannot be trained on."""
+        """Raise if the sample shows already that the corpus cannot be trained on."""
         if self._chosen == self.pairs or (self._chosen and not self._lines):
             require_usable(self.rules.config, name, self._chosen, dict(self._dropped))
 
@@ -127,7 +127,7 @@ def survey_corpora(
     seed: int,
     show: ShowProgress = ignore,
 ) -> Survey:
-    """Read all corpora once, keeping little of them; `pairs` is their number of pairs. Raise where one is shifted."""
+    """Read all corpora once, keeping little of them; `pairs` is their number of pairs. Raise if one is shifted."""
     sample = Sample(rules, sample_pairs, pairs, seed)
     candidates = Candidates(_SPARE * held_out, seed)
     done = 0

@@ -100,7 +100,7 @@ def _aligned(names: Sequence[str]) -> list[list[str]]:
 
 
 def _in_order(pair: list[str]) -> list[str] | None:
-    """Return source and target where the name says which is which, as in Books.en-it.en."""
+    """Return source and target if the name says which is which, as in Books.en-it.en."""
     first, second = (PurePosixPath(name).suffix[1:] for name in pair)
     stem = PurePosixPath(pair[0]).stem
     for src, tgt, order in ((first, second, pair), (second, first, pair[::-1])):
@@ -174,7 +174,7 @@ class _TarStream:
         self.path, self._chunks, self._rest = path, read_chunks(path), memoryview(b"")
 
     def pieces(self, size: int) -> Iterator[memoryview]:
-        """Yield the next bytes in pieces of no more than a chunk; raise where there are fewer."""
+        """Yield the next bytes in pieces of no more than a chunk; raise if there are fewer."""
         while size:
             if not self._rest:
                 self._rest = memoryview(next(self._chunks, b""))
@@ -190,7 +190,7 @@ class _TarStream:
 
     @property
     def is_over(self) -> bool:
-        """Tell if there is nothing more."""
+        """Return whether there is nothing more."""
         if not self._rest:
             self._rest = memoryview(next(self._chunks, b""))
         return not self._rest

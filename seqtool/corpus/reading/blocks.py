@@ -39,7 +39,7 @@ from seqtool.errors import SeqtoolError
 
 
 def decode_line(line: bytes) -> str | None:
-    """Return the text of a line, None where it is not UTF-8."""
+    """Return the text of a line, None if it is not UTF-8."""
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError:
@@ -47,7 +47,7 @@ def decode_line(line: bytes) -> str | None:
 
 
 def read_line_blocks(path: Path) -> Iterator[LineBlock]:
-    """Yield the lines of one file in blocks; raise where it plainly is no text with one sentence per line."""
+    """Yield the lines of one file in blocks; raise if it plainly is no text with one sentence per line."""
     file = open_file(path)
     require_lines(file)
     yield from split_into_blocks(file)
@@ -108,7 +108,7 @@ def read_all_lines(path: Path) -> Iterator[bytes]:
 
 
 def read_blocks(corpus: Corpus) -> Iterator[PairBlock]:
-    """Yield the pairs of a corpus in blocks; after the last whole pair raise LineCountError where one file goes on."""
+    """Yield the pairs of a corpus in blocks; after the last whole pair raise LineCountError if one file goes on."""
     if corpus.target is None:
         return _read_pair_file(corpus)
     src, tgt = corpus.paths
@@ -179,7 +179,7 @@ def read_texts(corpus: Corpus, advice: str) -> list[tuple[str, str]]:
 
 
 def count_pairs(corpus: Corpus) -> int:
-    """Return the number of pairs of a corpus; raise LineCountError where its files differ."""
+    """Return the number of pairs of a corpus; raise LineCountError if its files differ."""
     if corpus.target is None:
         file = open_file(corpus.source)
         plain = file.form in (LINES, TSV) and not corpus.columns

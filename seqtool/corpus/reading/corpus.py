@@ -106,7 +106,7 @@ def _parse_set(group: Sequence[str]) -> Corpus:
 
 
 def names_pairs(path: Path) -> bool:
-    """Tell if a path names one file with pairs, perhaps with columns, as in a.csv:en:de."""
+    """Return whether a path names one file with pairs, perhaps with columns, as in a.csv:en:de."""
     return holds_pairs(path) if path.exists() else WITH_COLUMNS.fullmatch(str(path)) is not None
 
 
@@ -115,7 +115,7 @@ def _stands_alone(value: str) -> bool:
 
 
 def require_files(corpora: Iterable[Corpus]) -> None:
-    """Raise where a path cannot be opened, plainly is something else, or is a pipe or the like: preparation reads it
+    """Raise if a path cannot be opened, plainly is something else, or is a pipe or the like: preparation reads it
     more than once."""
     for corpus in corpora:
         for path in corpus.paths:

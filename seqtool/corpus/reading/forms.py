@@ -1,4 +1,4 @@
-"""What a file is: one rule for every command. Its first bytes decide, and its name where they leave it open.
+"""What a file is: one rule for every command. Its first bytes decide, and its name if they leave it open.
 
 A file holds either plain lines, one side of a corpus, or pairs: TSV, TMX, CSV, JSON Lines, PO, or an archive of files.
 """
@@ -20,7 +20,7 @@ SUFFIXES = {".tmx": TMX, ".csv": CSV, ".jsonl": JSONL, ".ndjson": JSONL, ".json"
 SUFFIXES |= {".zip": ZIP, ".tar": TAR, ".tgz": TAR, ".txz": TAR, ".tzst": TAR}
 SAMPLE_BYTES, SAMPLE_LINES = 1 << 16, 1000
 TSV_SHARE = 0.9  # of the lines that are not blank must have a tab
-JSON_LINES = 10  # that must be JSON objects where the name does not say so
+JSON_LINES = 10  # that must be JSON objects if the name does not say so
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 PO_ENTRY = re.compile(rb'^msgid ".*^msgstr', re.MULTILINE | re.DOTALL)
 
@@ -74,7 +74,7 @@ def form_of(name: str, sample: bytes) -> str:
 
 
 def require_lines(file: OpenFile) -> None:
-    """Raise where a file that should be one side of a corpus, one sentence per line, plainly is something else."""
+    """Raise if a file that should be one side of a corpus, one sentence per line, plainly is something else."""
     if file.form == LINES:
         return
     what = {
@@ -87,13 +87,13 @@ def require_lines(file: OpenFile) -> None:
         TAR: "is an archive",
     }[file.form]
     raise SeqtoolError(
-        f"{file.name}: {what}, where a text file with one sentence per line is needed. If it holds pairs, give it "
+        f"{file.name}: {what}, but a text file with one sentence per line is needed. If it holds pairs, give it "
         "alone: as the corpus, as `valid`, `against` or `corpus`, or as the test set"
     )
 
 
 def holds_pairs(path: Path) -> bool:
-    """Tell if a file holds source and target; a pipe, which can be read only once, is judged by its name."""
+    """Return whether a file holds source and target; a pipe, which can be read only once, is judged by its name."""
     if not path.is_file():
         return _suffix(str(path)) == ".tsv" or _suffix(str(path)) in SUFFIXES
     return open_file(path).form != LINES

@@ -12,7 +12,7 @@ Mask = NDArray[np.bool_]
 
 
 class RawPair(NamedTuple):
-    """One pair as it stands in the files; tgt is None where the line of a TSV file has no tab."""
+    """One pair as it stands in the files; tgt is None if the line of a TSV file has no tab."""
 
     number: int
     src: bytes

@@ -20,7 +20,7 @@ SKIPPABLE_FRAME = b"\x2a\x4d\x18"  # after one free byte; pzstd begins its files
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a file in chunks; raise SeqtoolError where it cannot be read."""
+    """Yield the decompressed bytes of a file in chunks; raise SeqtoolError if it cannot be read."""
     with readable(path), open(path, "rb") as file:
         kind = compression_of(path, file)
         if kind == ".gz":

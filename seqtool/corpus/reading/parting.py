@@ -17,7 +17,7 @@ SHIFTS = (-3, -2, -1, 1, 2, 3)
 
 
 class ShiftWatch:
-    """Watches the pairs of a corpus stream by, and tells whether its sides seem shifted against each other."""
+    """Finds out, while the pairs of a corpus stream by, whether its sides seem shifted against each other."""
 
     def __init__(self) -> None:
         self._finder = PartingFinder(SHIFTS)
@@ -36,7 +36,7 @@ class ShiftWatch:
         return self._finder.near
 
     def problem(self, corpus: Corpus) -> str | None:
-        """Return why training on the corpus would be wrong, None where nothing speaks against it."""
+        """Return why training on the corpus would be wrong, None if nothing speaks against it."""
         if not self._finder.is_serious:
             return None
         n, near = abs(self._finder.shift), self._finder.near
@@ -72,7 +72,7 @@ def line_count_error(
 
 
 def find_parting(sides: OpenSides, src_lines: int, tgt_lines: int) -> int | None:
-    """Return the line from which two files of different length seem shifted, None where their lengths do not tell."""
+    """Return the line from which two files of different length seem shifted, None if their lengths do not show it."""
     finder = PartingFinder(likely_shifts(src_lines, tgt_lines))
     src, tgt = sides()
     none = np.zeros(0, np.int64)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from seqtool.corpus.reading.lines import PairBlock
 from seqtool.errors import SeqtoolError
 
-Record = tuple[bytes, bytes | None]  # the target is None where there is none
+Record = tuple[bytes, bytes | None]  # the target is None if there is none
 Columns = tuple[str, str]  # the names, or the numbers from 1 on, of source and target
 
 MAX_RECORD_BYTES = 1 << 20  # of one pair: parsing takes many times as much

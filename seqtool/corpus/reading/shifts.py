@@ -16,7 +16,7 @@ Numbers = NDArray[np.float64]
 LEARNING_LINES = 1000  # lines from which the usual ratio and its scatter are taken
 SLACK = 0.25  # how much better the shifted pairing must be on average, in units of the scatter
 ALARM = 30.0  # the sum of advantages that no accident explains
-GUESS = 4.0  # the sum that decides where there surely is a shift
+GUESS = 4.0  # the sum that is enough if there surely is a shift
 MAX_SHIFT = 1 << 20
 TRIED_SHIFTS = 8
 SERIOUS_SHARE = 0.02  # of the lines in a shifted stretch, beside which one that lasts to the end counts
@@ -49,7 +49,7 @@ class _Test:
 
 
 class PartingFinder:
-    """Fed with the lengths of the lines of two files, tells the first line from which they seem shifted."""
+    """Finds the first line from which two files seem shifted, by the lengths of their lines."""
 
     def __init__(self, shifts: Sequence[int]) -> None:
         self.tests = [_Test(shift) for shift in shifts]
@@ -82,18 +82,18 @@ class PartingFinder:
         if alarms and self.near is None and self._is_one_sided():
             self.near, self.shift = min(alarms)[0] + 1, min(alarms)[1]
         elif alarms and self.near is None:
-            self.tests, n = [], max(len(self.src), len(self.tgt))  # lengths tell nothing, so none are kept
+            self.tests, n = [], max(len(self.src), len(self.tgt))  # lengths show nothing, so none are kept
         self.at += n
         self.src, self.tgt = self.src[n:], self.tgt[n:]
 
     @property
     def is_serious(self) -> bool:
-        """True where the shift lasts to the end or for many lines, and is not a passage in a large corpus."""
+        """True if the shift lasts to the end or for many lines, and is not a passage in a large corpus."""
         lasting = any(test.sum - test.lowest > ALARM for test in self.tests)
         return self.near is not None and (lasting or any(t.highest > SERIOUS_SHARE * self.at for t in self.tests))
 
     def _is_one_sided(self) -> bool:
-        """False where shifts either way fit better, as in a corpus sorted by length: then lengths tell nothing."""
+        """Return False if shifts either way fit better, as in a corpus sorted by length: then lengths show nothing."""
         highest = [max((t.highest for t in self.tests if t.shift * sign > 0), default=0.0) for sign in (-1, 1)]
         return min(highest) < 0.5 * max(highest)
 

@@ -12,11 +12,11 @@ MAX_DEPTH = 100
 MAX_NAMES = 1000  # of elements and attributes: the parser never forgets one
 MAX_TOKEN_BYTES = 4 << 20  # of a tag or comment, which the parser must hold whole
 MAX_LANGUAGES = 200
-WAITING_UNITS = 1000  # without a translation, before the first that tells the languages
+WAITING_UNITS = 1000  # without a translation, before the first that shows the languages
 
 
 def read_tmx(name: str, chunks: Iterator[bytes], columns: Columns | None) -> Iterator[Record]:
-    """Yield source and target of each translation unit; columns are their languages, needed where there are more than
+    """Yield source and target of each translation unit; columns are their languages, needed if there are more than
     two. Without them the source is the one that the header names, or that comes first."""
     reader = _TmxReader(name, columns)
     for chunk in chunks:

@@ -24,7 +24,7 @@ SPARE = 8  # candidates for each pair wanted, since some are not clean or share 
 
 @dataclass(frozen=True)
 class LineHashes:
-    """Hashes of one set's sources and targets, without blank ones, and of its pairs where these were chosen singly."""
+    """Hashes of one set's sources and targets, without blank ones, and of its pairs if these were chosen one by one."""
 
     src: Hashes
     tgt: Hashes

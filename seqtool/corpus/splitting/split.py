@@ -46,7 +46,7 @@ class Split:
 def split_corpus(
     corpus: Corpus, out: Path, sizes: Sizes, seed: int, documents: str = "auto", clean: CleanConfig | None = None
 ) -> Split:
-    """Write the three sets of a corpus into a folder; documents, which blank lines end, are kept whole where there are
+    """Write the three sets of a corpus into a folder; documents, which blank lines end, are kept whole if there are
     any: 'auto', or 'always' or 'never'."""
     clean = clean or CleanConfig()
     require_files([corpus])

@@ -132,7 +132,7 @@ class BpeTokenizer(Tokenizer):
 
 
 def check_user_symbols(symbols: Iterable[str]) -> None:
-    """Refuse user symbols that could not be told from text or from reserved tokens."""
+    """Refuse user symbols that could be confused with text or with reserved tokens."""
     seen: set[str] = set()
     for symbol in symbols:
         if not symbol or re.search(rf"[\s{SPACE}\0-\x1f\x7f\ud800-\udfff]", symbol):

@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 
 def sample_stream(items: Iterable[Item], size: int, seed: int) -> list[Item]:
-    """Return `size` items chosen evenly from a stream, all of them where there are fewer; equal for equal seeds.
+    """Return `size` items chosen evenly from a stream, all of them if there are fewer; equal for equal seeds.
 
     Li's Algorithm L: the gap to the next chosen item is drawn at once, so the items between cost almost nothing.
     """

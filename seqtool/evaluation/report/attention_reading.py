@@ -51,7 +51,7 @@ class AttentionMap:
 
 
 class AttentionReader:
-    """A model ready to tell what it looks at; loads torch."""
+    """A model whose attention can be read; loads torch."""
 
     def __init__(self, path: Path) -> None:
         from seqtool.model.loading import load_model
@@ -93,7 +93,7 @@ class AttentionReader:
         return torch.tensor([[*src, of_src.eos]]), torch.tensor([[of_tgt.bos, *tgt]])
 
     def fits(self, src_text: str, tgt_text: str) -> bool:
-        """Tell whether a pair is neither trivial nor too long for a picture."""
+        """Return whether a pair is neither trivial nor too long for a picture."""
         src, tgt = self.tokenizers.source.encode(src_text), self.tokenizers.target.encode(tgt_text)
         return 4 <= len(src) < MAX_TOKENS and 4 <= len(tgt) < MAX_TOKENS
 

@@ -80,7 +80,7 @@ def describe_model(card: Card) -> str:
 
 
 def describe_vocabulary(card: Card) -> str:
-    """The vocabulary sizes: one number where both sides have the same."""
+    """The vocabulary sizes: one number if both sides have the same."""
     if not card.vocabulary:
         return ""
     source, target = card.vocabulary

@@ -67,7 +67,7 @@ def read_history(run: RunDir) -> History:
 
 
 def read_translated_pairs(run: RunDir) -> list[TranslatedPair]:
-    """Read valid.jsonl; empty where the run has none."""
+    """Read valid.jsonl; empty if the run has none."""
     keys = ("src", "ref", "hyp")
     return [
         TranslatedPair(*(record[key] for key in keys))

@@ -1,4 +1,4 @@
-"""The sections of the report as HTML; each takes facts and returns markup, empty where there is nothing to show."""
+"""The sections of the report as HTML; each takes facts and returns markup, empty if there is nothing to show."""
 
 import base64
 import difflib
@@ -31,7 +31,7 @@ FAULT_TITLES = {
 
 
 def section(title: str, content: str, note: str = "") -> str:
-    """Wrap a section's content under its heading; nothing where there is no content."""
+    """Wrap a section's content under its heading; nothing if there is no content."""
     if not content:
         return ""
     note = f'<p class="note">{note}</p>' if note else ""
@@ -60,7 +60,7 @@ def tiles(card: Card) -> str:
 
 
 def curves(history: History) -> str:
-    """Loss, translation quality, learning rate and speed over the steps; the legends tell the last values."""
+    """Loss, translation quality, learning rate and speed over the steps; the legends show the last values."""
 
     def series(kind: str, key: str, name: str, color: int, form: str, marked: Sequence[Point] = ()) -> Series:
         points = history.points(kind, key)

@@ -67,7 +67,7 @@ def bucket_by_length(
     measured: Sequence[str],
     options: MetricOptions | None = None,
 ) -> list[LengthBucket]:
-    """Score lines apart by the length of `measured` (the source, or the reference where there is no source)."""
+    """Score lines apart by the length of `measured` (the source, or the reference if there is no source)."""
     options = replace(options or MetricOptions(), metrics=("bleu", "chrf"), confidence=0, force=True)
     unit = length_unit(measured)
     lengths = [len(line.split()) if unit == "words" else len(line.strip()) for line in measured]
@@ -129,7 +129,7 @@ def find_faults(
 
 
 def has_loop(text: str) -> bool:
-    """Tell whether words, or characters within a very long word, are repeated over and over."""
+    """Return whether words, or characters within a very long word, are repeated over and over."""
     words = [word.strip(PUNCTUATION) or word for word in text.casefold().split()]
     for size in range(1, LONGEST_LOOP_UNIT + 1):
         if longest_run(words, size) >= (SINGLE_REPEATS if size == 1 else WORD_REPEATS):
@@ -143,14 +143,14 @@ def has_loop(text: str) -> bool:
 
 
 def is_over_short(hypothesis: str, references: Sequence[str]) -> bool:
-    """Tell whether an output has less than half the characters of every reference."""
+    """Return whether an output has less than half the characters of every reference."""
     wanted = min(len(ref.strip()) for ref in references)
     got = len(hypothesis.strip())
     return got < SHORT_RATIO * wanted and wanted - got >= SHORT_MARGIN
 
 
 def is_copy(hypothesis: str, source: str, references: Sequence[str]) -> bool:
-    """Tell whether an output repeats its source where no reference does (case and spacing aside)."""
+    """Return whether an output repeats its source although no reference does (case and spacing aside)."""
 
     def plain(text: str) -> str:
         return " ".join(text.casefold().split())

@@ -43,7 +43,7 @@ class Evaluation:
     scores: list[MetricScore]
     buckets: list[LengthBucket]
     faults: OutputFaults
-    sentence_scores: list[SentenceScore] | None  # only where they were asked for
+    sentence_scores: list[SentenceScore] | None  # only if they were asked for
     sentence_signatures: tuple[str, str]  # of their chrF and BLEU
     worst: list[int]  # rows, worst first
     others: list[tuple[SystemOutput, list[MetricScore]]]

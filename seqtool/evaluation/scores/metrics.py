@@ -123,7 +123,7 @@ def sentence_signatures(references: Sequence[Sequence[str]], options: MetricOpti
     options = options or MetricOptions()
     metrics = build_metric("chrf", options), build_metric("bleu", options, effective_order=True)
     for metric in metrics:
-        metric.sentence_score("", [side[0] for side in references])  # tells it how many references there are
+        metric.sentence_score("", [side[0] for side in references])  # after which it knows the number of references
     chrf, bleu = (metric.get_signature().format() for metric in metrics)
     return chrf, bleu
 

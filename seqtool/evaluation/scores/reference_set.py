@@ -13,7 +13,7 @@ from seqtool.errors import SeqtoolError, suggest
 
 @dataclass(frozen=True)
 class ReferenceSet:
-    """A test set: its name, its source lines where they are known, and one or more sets of references."""
+    """A test set: its name, its source lines if they are known, and one or more sets of references."""
 
     name: str
     sources: list[str] | None
@@ -21,7 +21,7 @@ class ReferenceSet:
 
     @property
     def sha256(self) -> str:
-        """Tells test sets of the same name apart."""
+        """Distinguishes test sets of the same name."""
         return hashlib.sha256(json.dumps([self.sources, self.references]).encode()).hexdigest()
 
     def check_lines(self, lines: Sequence[str], name: str) -> None:

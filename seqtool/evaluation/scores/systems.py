@@ -34,7 +34,7 @@ def read_output(path: Path, test_set: ReferenceSet) -> SystemOutput:
 
 
 def check_can_translate(models: Sequence[Path], test_set: ReferenceSet) -> list[str]:
-    """Return the sources that models are to translate; raise where there are none, or no such models."""
+    """Return the sources that models are to translate; raise if there are none, or no such models."""
     if test_set.sources is None:
         raise OptionError(f"{name_models(models)} is a model, but the source to translate is not known; give `source`")
     for model in models:
@@ -65,10 +65,10 @@ def translate_set(
     translator = Translator.with_engine(models, settings, notify=notify)
     options = translator.make_options(**search)
 
-    def tell(share: float) -> None:
+    def report(share: float) -> None:
         show(Progress("translating", round(share * len(sources)), unit="lines", share=share))
 
-    translations = translator.translate(sources, options, progress=tell)
+    translations = translator.translate(sources, options, progress=report)
     models_used = zip(translator.runs, translator.checksums, strict=True)
     weights = "+".join(checksums[run.weights.name] for run, checksums in models_used)
     decoding = {**translator.describe(options), "model": weights, "seqtool": __version__}

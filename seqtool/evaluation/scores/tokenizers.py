@@ -1,4 +1,4 @@
-"""Which of sacreBLEU's tokenizers fits a text: 13a where words have spaces between them, others by the script."""
+"""Which of sacreBLEU's tokenizers fits a text: 13a if words have spaces between them, others by the script."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -49,7 +49,7 @@ def fit_options(
 
 
 def is_at_hand(tokenizer: str) -> bool:
-    """Tell whether sacreBLEU has all that one of its tokenizers needs."""
+    """Return whether sacreBLEU has all that one of its tokenizers needs."""
     try:
         build_metric("bleu", MetricOptions(tokenize=tokenizer))
     except SeqtoolError:

@@ -124,7 +124,7 @@ class _Reader:
             self.inline = InlineText(escape_text)
 
     def _goes_on(self, index: int) -> bool:
-        """Tell whether a sentence goes on after a line break: what follows is text with a small letter."""
+        """Return whether a sentence goes on after a line break: what follows is text with a small letter."""
         if self.inline.is_empty:
             return False
         for token in self.tokens[index + 1 : index + 9]:

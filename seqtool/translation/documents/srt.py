@@ -59,7 +59,7 @@ class SrtDocument(Document):
 
 
 def _classify(lines: list[str]) -> list[str]:
-    """Return for each line whether it is text or not; raise where the file is damaged."""
+    """Return for each line whether it is text or not; raise if the file is damaged."""
     kinds = ["blank" if not line.strip("\r\n\t \ufeff") else "text" for line in lines]
     seen = False
     for index, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""Chooses the engine for a run directory: ctranslate2 where it is at hand and up to date, torch for all else.
+"""Chooses the engine for a run directory: ctranslate2 if it is installed and its export up to date, else torch.
 
 The engine is chosen before the device. With the device 'auto', torch computes where training would: on cuda, else mps,
 else the CPU; ctranslate2, which cannot use mps, on cuda, else the CPU.

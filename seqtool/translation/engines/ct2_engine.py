@@ -31,20 +31,20 @@ from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.search.penalties import length_penalty
 
 BATCH_ROWS = 12  # sentences at once in one worker
-BATCH_TOKENS = 2048  # and tokens, where sentences are long
+BATCH_TOKENS = 2048  # and tokens, if sentences are long
 MIN_FLOAT_ROWS = 8
 QUEUED = 4  # batches a worker that wait or run; few, so that Ctrl-C is answered soon
 
 
 class Ended(NamedTuple):
-    """A hypothesis before it is ranked; log_prob is None where ctranslate2 could not tell it."""
+    """A hypothesis before it is ranked; log_prob is None if ctranslate2 did not give it."""
 
     ids: list[int]
     log_prob: float | None
 
 
 def is_installed() -> bool:
-    """Tell whether ctranslate2 is there, without importing it."""
+    """Return whether ctranslate2 is there, without importing it."""
     from importlib.util import find_spec
 
     try:
@@ -71,7 +71,7 @@ def import_ctranslate2() -> Any:
 
 
 def why_not_here(device: str, compute_type: str) -> str | None:
-    """Return what ctranslate2 lacks on this machine and what to give instead; None where it lacks nothing."""
+    """Return what ctranslate2 lacks on this machine and what to give instead; None if it lacks nothing."""
     try:
         ctranslate2 = import_ctranslate2()
         n_gpus = ctranslate2.get_cuda_device_count()
@@ -142,7 +142,7 @@ class CTranslate2Engine:
         self._min_rows = 1 if self.compute_type.startswith("int8") else MIN_FLOAT_ROWS
 
     def unsupported(self, options: SearchOptions, n_source: int) -> list[str]:
-        """Name the options asked for that ctranslate2 has no match for, where sources have up to n_source tokens."""
+        """Name the options asked for that ctranslate2 does not have, for sources of up to n_source tokens."""
         longest = max(n_source, self._limit(options, n_source))
         asked = {
             "`sample`": options.sample,  # its random numbers depend on what else is in a batch
@@ -307,7 +307,7 @@ class CTranslate2Engine:
             ) from None
 
     def _filled(self, rows: list[int]) -> list[int]:
-        """Repeat the last row where a batch would have too few."""
+        """Repeat the last row if a batch would have too few."""
         return rows + rows[-1:] * (self._min_rows - len(rows))
 
     def _limit(self, options: SearchOptions, n_source: int, prefix: Sequence[int] = ()) -> int:
@@ -316,7 +316,7 @@ class CTranslate2Engine:
         return min(limit, self._n_learned - 1) if self._n_learned else limit
 
     def _read(self, result: Any, power: float, limit: int, is_exact: bool) -> list[Ended]:
-        """Turn ctranslate2's hypotheses of one sentence into ids and, where they are exact, log-probabilities."""
+        """Turn ctranslate2's hypotheses of one sentence into ids and, if they are exact, log-probabilities."""
         hypotheses: dict[tuple[int, ...], Ended] = {}
         for index, pieces in enumerate(result.hypotheses):
             ids = self._target.ids_of(pieces)
@@ -327,7 +327,7 @@ class CTranslate2Engine:
         return list(hypotheses.values())
 
     def _score_again(self, sources: Sequence[Sequence[int]], found: list[list[Ended]]) -> None:
-        """Compute the log-probabilities that the search could not tell."""
+        """Compute the log-probabilities that the search did not give."""
         places = [
             (row, index)
             for row, hypotheses in enumerate(found)
@@ -341,7 +341,7 @@ class CTranslate2Engine:
     def _with_details(
         self, sources: Sequence[Sequence[int]], ranked: list[list[TokenHypothesis]], options: SearchOptions
     ) -> list[list[TokenHypothesis]]:
-        """Add the log-probability of every token, and the alignment, where they are asked for."""
+        """Add the log-probability of every token, and the alignment, if they are asked for."""
         for name, compute in (("token_scores", self.score), ("alignment", self.align)):
             if not getattr(options, name):
                 continue

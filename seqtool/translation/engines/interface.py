@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 from seqtool.config import DecodeConfig
 from seqtool.errors import OptionError
 
-USUAL_LENGTH_PENALTY = 1.0  # where neither the user nor validation chose one
+USUAL_LENGTH_PENALTY = 1.0  # if neither the user nor validation chose one
 
 
 LIMITS = {  # the lowest and highest value of a search option
@@ -118,12 +118,12 @@ class Engine(Protocol):
 
     name: str
     compute_type: str  # what it computes in: float32, bfloat16, int8, ...
-    max_tokens: int  # the longest source or target that it takes, without the end symbol; 0 where there is no limit
+    max_tokens: int  # the longest source or target that it takes, without the end symbol; 0 if there is no limit
     batch_tokens: int  # source tokens that it translates together
     batching: Batching
 
     def unsupported(self, options: SearchOptions, n_source: int) -> list[str]:
-        """Name the options asked for that it has no match for, where sources have up to n_source tokens."""
+        """Name the options asked for that it does not have, for sources of up to n_source tokens."""
         ...
 
     def translate(

@@ -15,7 +15,7 @@ COMPUTE_TYPES = ("default", "auto", *FLOATS, "int8", *(f"int8_{name}" for name i
 class EngineSettings:
     """Which engine translates, and how it computes."""
 
-    engine: str = "auto"  # ctranslate2 where it is installed, exported and able, and torch for all else
+    engine: str = "auto"  # ctranslate2 if it is installed, exported and able, else torch
     device: str = "auto"
     threads: int = 0  # on a CPU; 0: all cores
     compute_type: str = "default"  # as it was exported, or float32 with torch; "auto" is the quickest of the device

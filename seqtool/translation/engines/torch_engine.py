@@ -43,7 +43,7 @@ BATCH_TOKENS = 8192  # source tokens in a batch, at most
 CPU_TOKENS = 4096  # in a batch of one CPU core, at most; larger ones are no quicker
 CALL_ROWS = 32  # sentences that a caller who makes its own batches should hand over at once
 SCORED_AT_ONCE = 4096  # tokens whose log-probabilities over the vocabulary are held at once in scoring
-LOOK_EVERY = 4  # steps between looks at what is done, where a look makes the host wait for the device
+LOOK_EVERY = 4  # steps between looks at what is done, if a look makes the host wait for the device
 
 
 class Attention(NamedTuple):
@@ -110,7 +110,7 @@ class TorchEngine:
         return cls(models, device, batch_tokens=settings.batch_tokens or BATCH_TOKENS, threads=settings.threads)
 
     def unsupported(self, options: SearchOptions, n_source: int) -> list[str]:
-        """Name the options asked for that it has no match for: only what needs attention, of models without it."""
+        """Name the options asked for that it does not have: what needs attention, of models without it."""
         return (
             ["`coverage_penalty` for a model without attention"]
             if options.coverage_penalty and not self.attending
@@ -190,7 +190,7 @@ class TorchEngine:
     def _with_attention(
         self, sources: Sequence[Sequence[int]], found: list[list[TokenHypothesis]], options: SearchOptions
     ) -> list[list[TokenHypothesis]]:
-        """Add the alignment of every hypothesis, and rank by the coverage penalty where there is one."""
+        """Add the alignment of every hypothesis, and rank by the coverage penalty if there is one."""
         flat = [(row, hypothesis) for row, hypotheses in enumerate(found) for hypothesis in hypotheses]
         attention = self.attend([sources[row] for row, _ in flat], [hypothesis.ids for _, hypothesis in flat])
         ranked: list[list[TokenHypothesis]] = [[] for _ in found]
@@ -299,7 +299,7 @@ def dtype_of(model: TranslationModel) -> torch.dtype:
 
 
 def read_finished(finished: Finished, n_best: int, merge: bool = True) -> list[list[TokenHypothesis]]:
-    """Turn what sentences found into hypotheses, best first; where there are groups of beams each gives its best first.
+    """Turn what sentences found into hypotheses, best first; if there are groups of beams each gives its best first.
 
     What several groups found counts once; samples that are equal all count, so there `merge` is False.
     """

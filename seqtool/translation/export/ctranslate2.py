@@ -43,7 +43,7 @@ class ExportReport:
     path: Path  # of the folder, or of the file that it went into
     quantization: str
     n_bytes: int
-    difference: float | None  # mean difference of a token's log-probability; None where it was not checked
+    difference: float | None  # mean difference of a token's log-probability; None if it was not checked
 
     def __str__(self) -> str:
         size = f"{self.path}: {self.quantization}, {self.n_bytes / 1e6:.1f} MB"
@@ -106,7 +106,7 @@ def export_ctranslate2(
 
 
 def require_ctranslate2() -> None:
-    """Raise where ctranslate2 is not installed."""
+    """Raise if ctranslate2 is not installed."""
     from seqtool.translation.engines.ct2_engine import is_installed
 
     if not is_installed():
@@ -134,7 +134,7 @@ def read_float32(path: Path) -> Weights:
 
 
 def check_place(folder: Path) -> None:
-    """Raise where an export would take the place of something that is no export."""
+    """Raise if an export would take the place of something that is no export."""
     if not os.path.lexists(folder) or read_record(folder) is not None:
         return
     if not folder.is_dir() or any(folder.iterdir()):
@@ -145,7 +145,7 @@ def check_place(folder: Path) -> None:
 
 
 def check_export(run: RunDir, folder: Path, tokenizers: TokenizerPair, quantization: str) -> float:
-    """Translate a few made-up sentences with torch and score them with both engines; raise where they disagree."""
+    """Translate a few made-up sentences with torch and score them with both engines; raise if they disagree."""
     from seqtool.translation.engines.ct2_engine import CTranslate2Engine
     from seqtool.translation.engines.interface import SearchOptions
     from seqtool.translation.engines.settings import EngineSettings

@@ -59,7 +59,7 @@ class HuggingFaceReport:
 
     path: Path
     architecture: str
-    difference: float | None  # largest difference of a token's log-probability; None where it was not checked
+    difference: float | None  # largest difference of a token's log-probability; None if it was not checked
     notes: list[str]
 
     def __str__(self) -> str:

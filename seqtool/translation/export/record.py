@@ -18,7 +18,7 @@ MAX_POSITIONS = 1 << 24
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
-    """Return what an exported folder says of itself; None where it is not one of seqtool's."""
+    """Return what an exported folder says of itself; None if it is not one of seqtool's."""
     try:
         record = json.loads(read_limited(folder / RECORD, MAX_RECORD))
     except (OSError, ValueError, RecursionError, SeqtoolError):

@@ -82,7 +82,7 @@ class ModelFolder:
         return content
 
     def weight_files(self) -> list[Path]:
-        """Return the files of the weights: safetensors, or an old pickle where there are none."""
+        """Return the files of the weights: safetensors, or an old pickle if there are none."""
         if self.find(SAFETENSORS):
             return [self.require(SAFETENSORS)]
         shards = self.read_json(INDEX, optional=True).get("weight_map", {})
@@ -166,7 +166,7 @@ def check_size(files: list[Path], least: int, most: int) -> None:
 
 
 def count_written(path: Path) -> int:
-    """Return how many bytes of a file are not in holes; all where the system cannot tell."""
+    """Return how many bytes of a file are not in holes; all if the system cannot tell."""
     written = end = 0
     size = path.stat().st_size
     with open(path, "rb") as file:

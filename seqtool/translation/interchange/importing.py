@@ -145,7 +145,7 @@ def read_vocabulary(folder: ModelFolder, name: str) -> list[str]:
 def check_vocabulary(
     folder: ModelFolder, values: dict[str, Any], tokenizers: TokenizerPair, model: TransformerConfig
 ) -> None:
-    """Raise where the vocabulary has not the size that the model's configuration names."""
+    """Raise if the vocabulary has not the size that the model's configuration names."""
     source = values.get("vocab_size")
     target = source if model.share_embeddings else values.get("decoder_vocab_size") or source
     sizes = tokenizers.source.vocab_size, tokenizers.target.vocab_size
@@ -170,7 +170,7 @@ def with_zero_start(
 def fit(
     model: TransformerConfig, weights: dict[str, NDArray[np.float32]], tokenizers: TokenizerPair, origin: Path
 ) -> dict[str, torch.Tensor]:
-    """Return the weights as tensors of the model that the configuration describes, or raise where they do not fit."""
+    """Return the weights as tensors of the model that the configuration describes, or raise if they do not fit."""
     tensors = {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in weights.items()}
     with torch.device("meta"):
         expected = weights_of(build_model(model, tokenizers.vocabularies))
@@ -187,7 +187,7 @@ def fit(
 
 
 def same_shapes(expected: dict[str, torch.Tensor], tensors: dict[str, torch.Tensor]) -> bool:
-    """Tell whether all shapes are those expected."""
+    """Return whether all shapes are those expected."""
     return all(name in tensors and tensors[name].shape == wanted.shape for name, wanted in expected.items())
 
 

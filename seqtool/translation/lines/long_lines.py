@@ -33,7 +33,7 @@ class LongTranslation:
 
 
 class LineText:
-    """The characters of a line in pieces; afterwards `is_valid` tells whether all of it was UTF-8."""
+    """The characters of a line in pieces; afterwards `is_valid` is True if all of it was UTF-8."""
 
     def __init__(self, line: bytes, progress: Callable[[float], None] | None = None) -> None:
         self.is_valid = True
@@ -54,7 +54,7 @@ class LineText:
 
 
 def windows(pieces: Iterable[str]) -> Iterator[str]:
-    """Cut a text that comes in pieces of any size into windows; where does not depend on the pieces."""
+    """Cut a text that comes in pieces of any size into windows; the places do not depend on the pieces."""
     rest = ""
     for piece in pieces:
         rest += piece

@@ -146,7 +146,7 @@ class FileSink:
             self._digest.update(b"\n")
 
     def _read_state(self) -> dict[str, Any] | None:
-        """Return how far an earlier translation came; None where there is none to continue."""
+        """Return how far an earlier translation came; None if there is none to continue."""
         try:
             state = json.loads(read_limited(self.state_path, MAX_STATE))
             if seal({name: state[name] for name in self._state}) != state["seal"]:

@@ -75,7 +75,7 @@ class LineBuffer:
 
     @property
     def is_full(self) -> bool:
-        """True where there is more than enough for a block."""
+        """True if there is more than enough for a block."""
         return len(self._lines) > MAX_LINES or self._n_bytes > MAX_BYTES
 
     def _add(self, line: bytes) -> None:
@@ -128,9 +128,9 @@ def live_blocks(handle: int, wait: float = LIVE_WAIT) -> Iterator[list[bytes]]:
 
 
 def input_blocks(source: Path | int, live: bool, notify: Callable[[str], None]) -> Iterator[list[bytes]]:
-    """Yield the blocks of a file, which may be open already; a terminal or pipe is read as it comes where `live`.
+    """Yield the blocks of a file, which may be open already; a terminal or pipe is read as it comes if `live`.
 
-    `notify` is told if what comes through a pipe is compressed.
+    `notify` is called if what comes through a pipe is compressed.
     """
     if isinstance(source, Path) and not (live and is_stream(source)):
         yield from refuse_utf16(file_blocks(read_chunks(source)), str(source))
@@ -158,7 +158,7 @@ def refuse_utf16(blocks: Iterable[list[bytes]], name: str) -> Iterator[list[byte
 
 
 def _alternates(start: bytes) -> bool:
-    """Tell whether every second byte is NUL, as in UTF-16 without a mark; a line that only has a NUL is none."""
+    """Return whether every second byte is NUL, as in UTF-16 without a mark; a line that only has a NUL is none."""
     zeros = max(start[::2].count(0), start[1::2].count(0))
     return zeros >= 8 and zeros >= 0.9 * (len(start) // 2) and start.count(0) <= zeros + 1
 

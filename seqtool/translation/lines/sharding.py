@@ -36,12 +36,12 @@ class Shard:
         return cls(process.rank(), process.world_size()) if process.world_size() > 1 else None
 
     def is_mine(self, index: int) -> bool:
-        """Tell whether this process translates a block."""
+        """Return whether this process translates a block."""
         return index % self.world == self.rank
 
 
 def refuse_other_parts(path: Path, n_processes: int) -> None:
-    """Raise where there is what another number of processes has done, which these cannot continue."""
+    """Raise if there is what another number of processes has done, which these cannot continue."""
     whole = path.with_name(path.name + ".partial")
     if n_processes > 1 and whole.with_name(whole.name + ".json").exists():
         raise SeqtoolError(
@@ -175,7 +175,7 @@ def translate_to_file(
 
 @contextlib.contextmanager
 def _tidied_up(sink: FileSink, notify: Callable[[str], None]) -> Iterator[None]:
-    """Leave no empty file behind where a translation is interrupted or fails, and say what can be continued."""
+    """Leave no empty file behind if a translation is interrupted or fails, and say what can be continued."""
     try:
         yield
     except BaseException as error:

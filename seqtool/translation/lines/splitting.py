@@ -55,7 +55,7 @@ def cut_text(text: str, split: bool) -> list[tuple[str, str]]:
 
 
 def join_parts(parts: list[str], breaks: list[str] | None = None) -> str:
-    """Put a line's translated parts together, with their line breaks, else a space where the script has one."""
+    """Put a line's translated parts together, with their line breaks, else a space if the script has one."""
     joined = ""
     for part, gap in zip(parts, breaks or [""] * len(parts), strict=True):
         if gap:
@@ -67,12 +67,12 @@ def join_parts(parts: list[str], breaks: list[str] | None = None) -> str:
 
 
 def separator(before: str, after: str) -> str:
-    """Return what stands between two translations that belong together: a space where the script uses one."""
+    """Return what stands between two translations that belong together: a space if the script uses one."""
     return " " if before and after and not (is_spaceless(before[-1]) and is_spaceless(after[0])) else ""
 
 
 def is_spaceless(char: str) -> bool:
-    """Tell whether a character is of a script that puts no space between words or sentences."""
+    """Return whether a character is of a script that puts no space between words or sentences."""
     return _SPACELESS.match(char) is not None
 
 
@@ -119,6 +119,6 @@ def _split_anywhere(text: str, count_tokens: CountTokens, limit: int) -> list[st
 
 
 def _belongs_to_previous(text: str, index: int) -> bool:
-    """Tell whether a character is an accent, a variation selector, or joined to the one before it."""
+    """Return whether a character is an accent, a variation selector, or joined to the one before it."""
     joiner = "\u200d"
     return unicodedata.category(text[index]).startswith("M") or joiner in (text[index], text[index - 1])

@@ -176,7 +176,7 @@ class InputProgress:
         self.n_lines = self._n_bytes = 0
         self._show, self._total_bytes = show, total_bytes
 
-    def tell(self, block: list[bytes], share: float) -> None:
+    def report(self, block: list[bytes], share: float) -> None:
         """Report that `share` of the present block is done."""
         n_bytes = self._n_bytes + share * (sum(map(len, block)) + len(block))
         done = n_bytes / self._total_bytes if self._total_bytes else None
@@ -206,7 +206,7 @@ def translate_blocks(
         if index < sink.n_done or (is_mine is not None and not is_mine(index)):
             sink.skip(index, lines)
         else:
-            progress.tell(lines, 0.0)
-            sink.write(index, lines, worker.translate(lines, progress.n_lines + 1, partial(progress.tell, lines)))
+            progress.report(lines, 0.0)
+            sink.write(index, lines, worker.translate(lines, progress.n_lines + 1, partial(progress.report, lines)))
         progress.add(lines)
     return worker.summary

@@ -17,7 +17,7 @@ DROP_SHARE = 0.05  # finished sentences are dropped when they are this share of 
 
 
 class Decoding:
-    """Encodes sources once, then tells what may come next; several models answer as one."""
+    """Encodes sources once, then gives the probabilities of next tokens; several models answer as one."""
 
     def __init__(self, models: Sequence[Seq2Seq], src: Tensor, n_sentences: int) -> None:
         """Encode source ids, and then repeat the last as ballast so that there are n_sentences: (B, S)."""
@@ -60,10 +60,10 @@ class Decoding:
 
 
 class OpenSentences:
-    """Which sentence of the batch stands where while finished ones are dropped; counts on the host only.
+    """The row of each sentence in the batch, while finished ones are dropped; computed on the host only.
 
-    Matrix products of fewer rows than `min_rows` round differently on some processors, and a sentence that is alone
-    must not differ from one in company; so some finished sentences stay as ballast.
+    Matrix products of fewer rows than `min_rows` round differently on some processors, and a sentence must not depend
+    on what else is in its batch; so some finished sentences stay as ballast.
     """
 
     def __init__(self, n_sentences: int, beams: int, min_rows: int = 1) -> None:
@@ -73,7 +73,7 @@ class OpenSentences:
 
     @property
     def any(self) -> bool:
-        """Tell whether a sentence is still open."""
+        """Return whether a sentence is still open."""
         return any(place is not None for place in self.places)
 
     def close(self, done: list[bool]) -> tuple[list[int], list[int]]:
