@@ -36,29 +36,20 @@ class ModelConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerConfig(ModelConfig):
-    """The shape of the encoder-decoder Transformer."""
+class SelfAttentionConfig(ModelConfig):
+    """What models made of self-attention and feed-forward layers share."""
 
     d_ff: int = setting(2048, "width inside the feed-forward layers", low=1, high=1048576)
     n_heads: int = setting(8, "attention heads; must divide d_model", low=1, high=1024)
-    encoder_layers: int = setting(6, "layers of the encoder", low=1, high=256)
-    decoder_layers: int = setting(6, "layers of the decoder", low=1, high=256)
     attention_dropout: float = setting(0.0, "dropout on attention weights", low=0.0, high=0.95)
     ff_dropout: float = setting(0.0, "dropout inside the feed-forward layers", low=0.0, high=0.95)
-    layer_drop: float = setting(0.0, "chance that a whole layer is skipped in a training step", low=0.0, high=0.95)
-    positions: str = setting(
-        "sinusoidal", "how positions are represented", choices=("sinusoidal", "learned", "rotary", "relative")
-    )
+    positions: str = setting("sinusoidal", "how positions are represented")
     max_positions: int = setting(1024, "longest sequence that learned positions can represent", low=1)
-    relative_window: int = setting(16, "largest distance that relative positions represent", low=1, high=1024)
     norm: str = setting(
         "pre", "normalisation before each sublayer, or after it as in the paper", choices=("pre", "post")
     )
     norm_kind: str = setting("layer", "LayerNorm or RMSNorm", choices=("layer", "rms"))
-    activation: str = setting("relu", "feed-forward activation", choices=("relu", "gelu", "swish", "swiglu"))
-    output_bias: bool = setting(False, "a learned bias for each token is added to the logits")
-    scale_embeddings: bool = setting(True, "token vectors are multiplied by the root of d_model on the way in")
-    zero_start: bool = setting(False, "the decoder starts with a zero vector instead of a learned one, as in Marian")
+    activation: str = setting("relu", "feed-forward activation")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,6 +64,23 @@ class TransformerConfig(ModelConfig):
     def position_limit(self) -> int:
         """The size of the table of learned positions; other positions have no limit."""
         return self.max_positions if self.positions == "learned" else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig(SelfAttentionConfig):
+    """The shape of the encoder-decoder Transformer."""
+
+    positions: str = setting(
+        "sinusoidal", "how positions are represented", choices=("sinusoidal", "learned", "rotary", "relative")
+    )
+    activation: str = setting("relu", "feed-forward activation", choices=("relu", "gelu", "swish", "swiglu"))
+    encoder_layers: int = setting(6, "layers of the encoder", low=1, high=256)
+    decoder_layers: int = setting(6, "layers of the decoder", low=1, high=256)
+    layer_drop: float = setting(0.0, "chance that a whole layer is skipped in a training step", low=0.0, high=0.95)
+    relative_window: int = setting(16, "largest distance that relative positions represent", low=1, high=1024)
+    output_bias: bool = setting(False, "a learned bias for each token is added to the logits")
+    scale_embeddings: bool = setting(True, "token vectors are multiplied by the root of d_model on the way in")
+    zero_start: bool = setting(False, "the decoder starts with a zero vector instead of a learned one, as in Marian")
 
     def describe(self) -> str:
         """Return layers, widths, heads, positions and norm."""
@@ -126,41 +134,21 @@ class RnnConfig(ModelConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecoderConfig(ModelConfig):
+class DecoderConfig(SelfAttentionConfig):
     """The shape of the decoder-only model: one stack over source and target."""
 
-    d_ff: int = setting(2048, "width inside the feed-forward layers", low=1, high=1048576)
-    n_heads: int = setting(8, "attention heads; must divide d_model", low=1, high=1024)
     decoder_layers: int = setting(6, "layers of the stack", low=1, high=256)
-    attention_dropout: float = setting(0.0, "dropout on attention weights", low=0.0, high=0.95)
-    ff_dropout: float = setting(0.0, "dropout inside the feed-forward layers", low=0.0, high=0.95)
     positions: str = setting("rotary", "how positions are represented", choices=("rotary", "sinusoidal", "learned"))
-    max_positions: int = setting(1024, "longest sequence that learned positions can represent", low=1)
-    norm: str = setting(
-        "pre", "normalisation before each sublayer, or after it as in the paper", choices=("pre", "post")
-    )
-    norm_kind: str = setting("layer", "LayerNorm or RMSNorm", choices=("layer", "rms"))
     activation: str = setting("relu", "feed-forward activation", choices=("relu", "gelu", "swiglu"))
     prefix_attention: bool = setting(True, "let source tokens attend to the whole source, not only to what precedes")
     source_loss: float = setting(0.0, "weight of the loss on the source's tokens", low=0.0, high=100.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.d_model % self.n_heads:
-            raise SeqtoolError(f"'n_heads' must divide 'd_model', but {self.n_heads} does not divide {self.d_model}")
-        if self.positions == "rotary" and self.d_model // self.n_heads % 2:
-            raise SeqtoolError("'positions = \"rotary\"' needs an even width per head (d_model / n_heads)")
-        if self.positions == "sinusoidal" and self.d_model % 2:
-            raise SeqtoolError("'positions = \"sinusoidal\"' needs an even 'd_model'")
         if self.source_loss and self.prefix_attention:
             raise SeqtoolError("'source_loss' needs prefix_attention = false, as what is seen is not predicted")
         if self.source_loss and not self.share_embeddings:
             raise SeqtoolError("'source_loss' needs share_embeddings = true, for one output layer")
-
-    @property
-    def position_limit(self) -> int:
-        """The size of the table of learned positions; other positions have no limit."""
-        return self.max_positions if self.positions == "learned" else 0
 
     def describe(self) -> str:
         """Return layers, widths, heads, positions and how the source is seen."""

@@ -1,4 +1,4 @@
-"""The one model package that training, translation and scoring share: the encoder-decoder Transformer.
+"""The models that training, translation and scoring share, with one file for each architecture.
 
-Read in this order: attention, positions, layers, transformer, cache. Nothing here knows of text, files or search.
+Read in this order: interface, attention, positions, layers, transformer, cache. Nothing here knows of text or search.
 """

@@ -21,8 +21,8 @@ from seqtool.model.cache import Cache, LayerCache
 from seqtool.model.dropout import Dropout
 from seqtool.model.embedding import Embedding, token_tables
 from seqtool.model.interface import TranslationModel
-from seqtool.model.layers import FeedForward, make_norm
-from seqtool.model.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
+from seqtool.model.layers import FeedForward, added_positions, layer_matrices, make_norm
+from seqtool.model.positions import RotaryPositions
 
 KeysValues = tuple[Tensor, Tensor]  # each (B, H, S, E)
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]  # queries, keys and values to what they find, (R, T, D)
@@ -156,10 +156,7 @@ class Decoder(TranslationModel):
 
     def muon_matrices(self) -> dict[str, int]:
         """Return the matrices of the blocks; embeddings and tables of positions are looked up row by row."""
-        inner = 2 if self.config.activation == "swiglu" else 1
-        parts = {"qkv.weight": 3, "out.weight": 1, "inner.weight": inner, "outer.weight": 1}
-        places = {name: ".".join(name.split(".")[-2:]) for name, _ in self.named_parameters()}
-        return {name: parts[place] for name, place in places.items() if place in parts}
+        return layer_matrices(self, self.config)
 
     def bytes_per_token(self) -> int:
         """Count what blocks keep for the backward pass, for a target token and the source token beside it."""
@@ -187,13 +184,6 @@ def attend_prefix(
         to_source = weights.pop()[..., : src_k.shape[2]]  # (R, H, T, S)
         weights.append(to_source / to_source.sum(-1, keepdim=True))
     return y
-
-
-def added_positions(config: DecoderConfig) -> nn.Module | None:
-    """Return the positions that are added to embeddings; rotary ones act inside attention."""
-    if config.positions == "sinusoidal":
-        return SinusoidalPositions(config.d_model)
-    return LearnedPositions(config.d_model, config.max_positions) if config.positions == "learned" else None
 
 
 def initialise(model: Decoder) -> None:

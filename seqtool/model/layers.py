@@ -6,22 +6,38 @@ Legend: B batch, R target rows, S source length, T target length, D width of the
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqtool.config import DecoderConfig, TransformerConfig
+from seqtool.config import TransformerConfig
+from seqtool.config.model import SelfAttentionConfig
 from seqtool.model.attention import MultiHeadAttention
 from seqtool.model.cache import LayerCache
 from seqtool.model.dropout import Dropout
-from seqtool.model.positions import RotaryPositions
+from seqtool.model.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 
 
-def make_norm(config: TransformerConfig | DecoderConfig) -> nn.Module:
+def make_norm(config: SelfAttentionConfig) -> nn.Module:
     """Return the normalisation the configuration asks for."""
     return nn.LayerNorm(config.d_model) if config.norm_kind == "layer" else nn.RMSNorm(config.d_model, eps=1e-6)
+
+
+def added_positions(config: SelfAttentionConfig) -> nn.Module | None:
+    """Return the positions that are added to embeddings; the others act inside attention."""
+    if config.positions == "sinusoidal":
+        return SinusoidalPositions(config.d_model)
+    return LearnedPositions(config.d_model, config.max_positions) if config.positions == "learned" else None
+
+
+def layer_matrices(model: nn.Module, config: SelfAttentionConfig) -> dict[str, int]:
+    """Return the matrices of a model's layers, and how many stand one below the other in each parameter."""
+    inner = 2 if config.activation == "swiglu" else 1
+    parts = {"qkv.weight": 3, "out.weight": 1, "inner.weight": inner, "outer.weight": 1}
+    places = {name: ".".join(name.split(".")[-2:]) for name, _ in model.named_parameters()}
+    return {name: parts[place] for name, place in places.items() if place in parts}
 
 
 class FeedForward(nn.Module):
     """Two linear maps with an activation between them, applied to each position by itself."""
 
-    def __init__(self, config: TransformerConfig | DecoderConfig) -> None:
+    def __init__(self, config: SelfAttentionConfig) -> None:
         super().__init__()
         self.activation = config.activation
         gated = config.activation == "swiglu"

@@ -15,15 +15,14 @@ from seqtool.model.cache import Cache
 from seqtool.model.dropout import draw_uniform
 from seqtool.model.embedding import Embedding, token_tables
 from seqtool.model.interface import Memory, TranslationModel
-from seqtool.model.layers import DecoderLayer, EncoderLayer, FeedForward, make_norm
-from seqtool.model.positions import LearnedPositions, SinusoidalPositions
-
-
-def added_positions(config: TransformerConfig) -> nn.Module | None:
-    """Return the positions that are added to embeddings; the others act inside attention."""
-    if config.positions == "sinusoidal":
-        return SinusoidalPositions(config.d_model)
-    return LearnedPositions(config.d_model, config.max_positions) if config.positions == "learned" else None
+from seqtool.model.layers import (
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    added_positions,
+    layer_matrices,
+    make_norm,
+)
 
 
 class Transformer(TranslationModel):
@@ -93,10 +92,7 @@ class Transformer(TranslationModel):
 
     def muon_matrices(self) -> dict[str, int]:
         """Return the matrices of the layers; embeddings and tables of positions are looked up row by row."""
-        inner = 2 if self.config.activation == "swiglu" else 1
-        parts = {"qkv.weight": 3, "out.weight": 1, "inner.weight": inner, "outer.weight": 1}
-        places = {name: ".".join(name.split(".")[-2:]) for name, _ in self.named_parameters()}
-        return {name: parts[place] for name, place in places.items() if place in parts}
+        return layer_matrices(self, self.config)
 
     def bytes_per_token(self) -> int:
         """Count what layers keep for the backward pass: about 16 vectors of d_model and 3 of d_ff per token."""

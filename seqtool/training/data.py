@@ -10,7 +10,7 @@ from seqtool.corpus.preparing.prepared import PreparedCorpus, PrepareRequest
 from seqtool.corpus.preparing.run_corpus import prepare_run
 from seqtool.corpus.reading.blocks import read_texts
 from seqtool.corpus.reading.corpus import Corpus
-from seqtool.corpus.reading.opening import MAGIC
+from seqtool.corpus.reading.opening import without_compression
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
@@ -69,7 +69,7 @@ def open_data(request: TrainRequest, run: RunDir, config: Config) -> TrainingDat
 
 def name_of(path: Path) -> str:
     """Return the name of a file without what says its form: test.2016 for test.2016.en.gz."""
-    return Path(path.stem).stem if path.suffix in MAGIC.values() else path.stem
+    return without_compression(path).stem
 
 
 def name_sets(corpora: Sequence[Corpus]) -> list[str]:

@@ -7,9 +7,7 @@ It knows text, tokens and over-long lines; what a batch is and how to search is 
 may call one translator at the same time.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +16,14 @@ from seqtool.corpus.text import clean_text
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.errors import OptionError, SeqtoolError
 from seqtool.run_directory import RunDir
-from seqtool.translation.engines.interface import Engine, SearchOptions, TokenHypothesis
+from seqtool.translation.engines.fallback import Engines
+from seqtool.translation.engines.interface import Engine, SearchOptions
 from seqtool.translation.engines.settings import EngineSettings
-from seqtool.translation.guard import choose
-from seqtool.translation.lines.reading import name_lines
 from seqtool.translation.lines.splitting import cut_text, split_text
 from seqtool.translation.options import describe_search, make_options
 from seqtool.translation.outcomes import Outcome, OutcomeCache, PlannedLine, Segment
 from seqtool.translation.results import Hypothesis, Translation, join_hypotheses
+from seqtool.translation.segments import search_segments
 
 __all__ = ["Hypothesis", "Translation", "Translator"]
 
@@ -54,7 +52,7 @@ class Translator:
         and `notify` is called when that happens.
         """
         self.tokenizers = tokenizers
-        self.engine = engine
+        self.engines = Engines(engine, fallback, notify)
         self.config = config or DecodeConfig()
         self.max_tokens = max_tokens
         self.max_positions = max_positions
@@ -62,10 +60,6 @@ class Translator:
         self.runs: tuple[RunDir, ...] = ()  # that it was opened from
         self.checksums: tuple[dict[str, str], ...] = ()  # of their files, as they were read
         self._known = OutcomeCache(cache_bytes)
-        self._fallback = fallback
-        self._second: Engine | None = None
-        self._choosing = threading.Lock()
-        self._notify = notify or (lambda note: None)
 
     @classmethod
     def load(
@@ -133,11 +127,14 @@ class Translator:
             **others,
         )
 
+    @property
+    def engine(self) -> Engine:
+        """The engine for all that it offers."""
+        return self.engines.first
+
     def close(self) -> None:
         """End the engines' threads and free their memory; it cannot be used after that."""
-        for engine in (self.engine, self._second):
-            if engine is not None:
-                engine.close()
+        self.engines.close()
 
     def __enter__(self) -> "Translator":
         return self
@@ -210,7 +207,8 @@ class Translator:
     ) -> dict[Segment, Outcome]:
         """Translate segments that are all different, and remember what came of it."""
         longest = max((len(segment.prefix) for segment in segments), default=0)
-        outcomes = self._search(self.engine_for(search, longest), segments, search, progress)
+        engine = self.engine_for(search, longest)
+        outcomes = search_segments(engine, self.tokenizers.target, segments, search, progress)
         self._known.keep(search, outcomes)
         return outcomes
 
@@ -240,30 +238,12 @@ class Translator:
         src = self.tokenizers.source.encode_batch([clean_text(text) for text in sources])
         tgt = self.tokenizers.target.encode_batch([clean_text(text) for text in targets])
         scores: list[list[float]] = [[] for _ in src]
-        for engine, rows in self._share_out([max(map(len, pair)) for pair in zip(src, tgt, strict=True)], first_line):
+        lengths = [max(map(len, pair)) for pair in zip(src, tgt, strict=True)]
+        for engine, rows in self.engines.for_pairs(lengths, first_line):
             found = engine.score([src[row] for row in rows], [tgt[row] for row in rows])
             for row, token_scores in zip(rows, found, strict=True):
                 scores[row] = token_scores
         return scores
-
-    def _share_out(self, lengths: list[int], first_line: int) -> list[tuple[Engine, list[int]]]:
-        """Return which pairs of these lengths each engine has to score."""
-        long = [row for row, length in enumerate(lengths) if 0 < self.engine.max_tokens < length]
-        if not long:
-            return [(self.engine, list(range(len(lengths))))]
-        lines = name_lines(first_line + row for row in long)
-        cause = f"{lines}: longer than the {self.engine.max_tokens:,} tokens that the {self.engine.name} engine takes"
-        if self._fallback is None:
-            advice = "" if self.engine.name == "torch" else ", or use `engine='torch'`"
-            raise SeqtoolError(f"{cause}; shorten what is there{advice}")
-        second = self._second_engine(f"{cause}, so the slower torch engine is used")
-        for row in long:
-            if 0 < second.max_tokens < lengths[row]:
-                raise SeqtoolError(
-                    f"line {first_line + row:,}: its {lengths[row]:,} tokens are more than the {second.max_tokens:,} "
-                    "that this model has positions for; shorten it"
-                )
-        return [(self.engine, sorted(set(range(len(lengths))).difference(long))), (second, long)]
 
     def make_options(self, **changes: Any) -> SearchOptions:
         """Return the model's own search options with some of them changed; None changes nothing.
@@ -293,26 +273,8 @@ class Translator:
         return max(1, min(self.max_tokens, int(fitting)))
 
     def engine_for(self, search: SearchOptions, n_prefix: int = 0) -> Engine:
-        """Return the first engine that can do what is asked for, with prefixes of up to n_prefix tokens."""
-        missing = self.engine.unsupported(search, self.longest_part(search))
-        if 0 < self.engine.max_tokens < n_prefix:
-            missing.append(f"`prefix` of {n_prefix:,} tokens")
-        if not missing:
-            return self.engine
-        cause = f"the {self.engine.name} engine does not offer {', '.join(missing)}"
-        if self._fallback is None:
-            advice = "leave that out" if self.engine.name == "torch" else "use `engine='torch'`"
-            raise OptionError(f"{cause}; {advice}")
-        return self._second_engine(f"{cause}, so the slower torch engine is used")
-
-    def _second_engine(self, note: str) -> Engine:
-        """Return the engine for what the first one cannot do; the user is notified once."""
-        assert self._fallback is not None
-        with self._choosing:
-            if self._second is None:
-                self._notify(note)
-                self._second = self._fallback()
-            return self._second
+        """Return the first engine that offers what is asked for, with prefixes of up to n_prefix tokens."""
+        return self.engines.for_search(search, self.longest_part(search), n_prefix)
 
     def _encode(self, texts: list[str], search: SearchOptions) -> list[list[Segment]]:
         """Return the segments of each text: one, or several where it is too long; none if nothing of it can be seen."""
@@ -341,66 +303,3 @@ class Translator:
         if not line.segments:
             return line
         return line._replace(segments=[Segment(line.segments[0].ids, tuple(start)), *line.segments[1:]])
-
-    def _search(
-        self,
-        engine: Engine,
-        segments: list[Segment],
-        search: SearchOptions,
-        progress: Callable[[float], None] | None = None,
-    ) -> dict[Segment, Outcome]:
-        """Translate segments that are all different; the engine makes batches of them."""
-        total, done = sum(len(segment.ids) + 1 for segment in segments), 0
-
-        def count(rows: Sequence[int]) -> None:
-            nonlocal done
-            done += sum(len(segments[row].ids) + 1 for row in rows)
-            if progress:
-                progress(done / total)
-
-        outcomes: dict[Segment, Outcome] = {}
-        retry: list[Segment] = []
-        for segment, ranked in zip(segments, ask(engine, segments, search, count), strict=True):
-            best = self._choose(segment, ranked)
-            # Where the best is empty or looping there must be a choice: the whole beam.
-            if best != 0 and len(ranked) < search.beam and search.n_best < search.beam and not search.sample:
-                retry.append(segment)
-            else:
-                outcomes[segment] = self._take(ranked, best, search)
-        for segment, ranked in zip(retry, ask(engine, retry, replace(search, n_best=search.beam)), strict=True):
-            outcomes[segment] = self._take(ranked, self._choose(segment, ranked), search)
-        return outcomes
-
-    def _choose(self, segment: Segment, ranked: list[TokenHypothesis]) -> int | None:
-        """Return which hypothesis to take; None if all are empty or looping."""
-        return choose(segment.ids, [hypothesis.ids for hypothesis in ranked], self._is_empty)
-
-    def _take(self, ranked: list[TokenHypothesis], best: int | None, search: SearchOptions) -> Outcome:
-        """Put the hypothesis that was chosen first, and turn as many as are wanted into text."""
-        if best:
-            ranked = [ranked[best], *ranked[:best], *ranked[best + 1 :]]
-        texts = [self._to_text(hypothesis) for hypothesis in ranked[: search.n_best]]
-        return Outcome(texts, replaced=bool(best), doubtful=best is None)
-
-    def _is_empty(self, ids: Sequence[int]) -> bool:
-        return not clean_text(self.tokenizers.target.decode(ids))
-
-    def _to_text(self, found: TokenHypothesis) -> Hypothesis:
-        return Hypothesis(
-            text=clean_text(self.tokenizers.target.decode(found.ids)),
-            score=found.score,
-            log_prob=found.log_prob,
-            tokens=self.tokenizers.target.pieces(found.ids),
-            token_scores=found.token_scores,
-            alignment=None if found.alignment is None else [(src, tgt) for tgt, src in enumerate(found.alignment)],
-        )
-
-
-def ask(
-    engine: Engine, segments: list[Segment], search: SearchOptions, done: Callable[[Sequence[int]], None] | None = None
-) -> list[list[TokenHypothesis]]:
-    """Return what an engine finds for each segment."""
-    if not segments:
-        return []
-    prefixes = [segment.prefix for segment in segments] if any(segment.prefix for segment in segments) else None
-    return engine.translate([segment.ids for segment in segments], search, prefixes, done)

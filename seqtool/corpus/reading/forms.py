@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from seqtool.corpus.reading.opening import MAGIC, read_chunks
+from seqtool.corpus.reading.opening import read_chunks, without_compression
 from seqtool.corpus.text import BYTE_ORDER_MARK
 from seqtool.errors import SeqtoolError
 
@@ -100,10 +100,7 @@ def holds_pairs(path: Path) -> bool:
 
 
 def _suffix(name: str) -> str:
-    path = PurePath(name)
-    if path.suffix.lower() in MAGIC.values():
-        path = path.with_suffix("")
-    return path.suffix.lower()
+    return without_compression(PurePath(name)).suffix.lower()
 
 
 def _is_tmx(sample: bytes) -> bool:

@@ -6,7 +6,7 @@ import io
 import lzma
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO
 
 from seqtool.errors import SeqtoolError
@@ -68,6 +68,11 @@ def compression_of(path: Path, file: io.BufferedReader) -> str:
         problem = "is empty" if not start else "does not hold compressed data"
         raise SeqtoolError(f"{path}: {problem}, despite its name; rename it, or copy or download it again")
     return kind
+
+
+def without_compression(path: PurePath) -> PurePath:
+    """Return a path without the suffix of a compression: train.en for train.en.gz."""
+    return path.with_suffix("") if path.suffix.lower() in MAGIC.values() else path
 
 
 def _zstd_chunks(file: IO[bytes]) -> Iterator[bytes]:

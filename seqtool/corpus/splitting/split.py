@@ -15,7 +15,7 @@ from seqtool.corpus.cleaning.hashing import Hashes, hash_pairs
 from seqtool.corpus.reading.corpus import Corpus, require_files
 from seqtool.corpus.reading.forms import SUFFIXES
 from seqtool.corpus.reading.lines import Mask, PairBlock
-from seqtool.corpus.reading.opening import MAGIC
+from seqtool.corpus.reading.opening import without_compression
 from seqtool.corpus.reading.parting import ShiftWatch
 from seqtool.corpus.splitting.choice import (
     HashedBlock,
@@ -142,7 +142,7 @@ def _name_files(corpus: Corpus, out: Path) -> dict[str, list[Path]]:
     """Return the files to write, named by the languages of two aligned files; one file with pairs becomes TSV."""
     endings = [".tsv"]
     if corpus.target is not None:
-        suffixes = [(path.with_suffix("") if path.suffix in MAGIC.values() else path).suffix for path in corpus.paths]
+        suffixes = [without_compression(path).suffix for path in corpus.paths]
         usable = suffixes[0] != suffixes[1] and all(suffix and suffix not in SUFFIXES for suffix in suffixes)
         endings = suffixes if usable else [".src", ".tgt"]
     files = {name: [out / f"{name}{ending}" for ending in endings] for name in SETS}

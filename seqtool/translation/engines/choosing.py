@@ -16,7 +16,8 @@ from seqtool.errors import OptionError, SeqtoolError
 from seqtool.model.kinds import kind_of
 from seqtool.process import threads_per_process
 from seqtool.run_directory import RunDir
-from seqtool.translation.engines.ct2_engine import IMPORTS, CTranslate2Engine, is_installed, why_not_here
+from seqtool.translation.engines.ct2_engine import CTranslate2Engine
+from seqtool.translation.engines.ct2_library import IMPORTS, is_installed, why_not_here
 from seqtool.translation.engines.interface import Engine
 from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.export.record import find_damage, read_record

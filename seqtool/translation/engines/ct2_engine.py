@@ -14,8 +14,6 @@ the probability of what is forbidden among the rest, and looks at fewer ends rig
 
 import contextlib
 import math
-import sys
-import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -25,7 +23,8 @@ from typing import Any, NamedTuple
 
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.errors import OptionError, SeqtoolError
-from seqtool.process import count_cores, local_rank, parse_device
+from seqtool.process import count_cores
+from seqtool.translation.engines.ct2_library import choose_place, import_ctranslate2
 from seqtool.translation.engines.interface import Batching, OnDone, SearchOptions, TokenHypothesis
 from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.search.penalties import length_penalty
@@ -41,61 +40,6 @@ class Ended(NamedTuple):
 
     ids: list[int]
     log_prob: float | None
-
-
-def is_installed() -> bool:
-    """Return whether ctranslate2 is there, without importing it."""
-    from importlib.util import find_spec
-
-    try:
-        return find_spec("ctranslate2") is not None
-    except (ImportError, ValueError):
-        return False
-
-
-IMPORTS = threading.Lock()  # held while torch is hidden, and where another thread may import it
-
-
-def import_ctranslate2() -> Any:
-    """Import ctranslate2 without torch, which some releases load for converters that nobody needs here."""
-    with IMPORTS:
-        if "torch" in sys.modules or "ctranslate2" in sys.modules:
-            import ctranslate2
-        else:
-            sys.modules["torch"] = None  # type: ignore[assignment]
-            try:
-                import ctranslate2
-            finally:
-                del sys.modules["torch"]
-    return ctranslate2
-
-
-def why_not_here(device: str, compute_type: str) -> str | None:
-    """Return what ctranslate2 lacks on this machine and what to give instead; None if it lacks nothing."""
-    try:
-        ctranslate2 = import_ctranslate2()
-        n_gpus = ctranslate2.get_cuda_device_count()
-    except (ImportError, OSError, AttributeError) as error:
-        return (
-            f"ctranslate2 cannot be loaded ({error}); install it again with: pip install --force-reinstall ctranslate2"
-        )
-    kind, number = choose_place(device)
-    if kind == "cuda" and number >= n_gpus:
-        name = f"device {device}" if ":" in device else "CUDA device for each process" if n_gpus else "CUDA device"
-        return f"ctranslate2 finds no {name} here; give `device='cpu'`" + (" or start fewer" if n_gpus else "")
-    known = sorted(ctranslate2.get_supported_compute_types(kind))
-    if compute_type not in ("default", "auto", *known):
-        return f"ctranslate2 has no `compute_type='{compute_type}'` on this {kind}; it has {', '.join(known)}"
-    return None
-
-
-def choose_place(device: str) -> tuple[str, int]:
-    """Return the kind and the number of the device that ctranslate2 is to use; it can use no mps, so auto never is."""
-    ctranslate2 = import_ctranslate2()
-    kind, number = parse_device(device)
-    if kind == "auto":
-        kind = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
-    return kind, local_rank() if kind == "cuda" and number is None else number or 0
 
 
 class CTranslate2Engine:

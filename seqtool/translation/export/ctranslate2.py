@@ -107,7 +107,7 @@ def export_ctranslate2(
 
 def require_ctranslate2() -> None:
     """Raise if ctranslate2 is not installed."""
-    from seqtool.translation.engines.ct2_engine import is_installed
+    from seqtool.translation.engines.ct2_library import is_installed
 
     if not is_installed():
         raise SeqtoolError("ctranslate2 is not installed; install it with: pip install 'seqtool[fast]'")

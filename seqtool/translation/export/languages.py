@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from seqtool.corpus.reading.opening import without_compression
 from seqtool.errors import SeqtoolError
 from seqtool.run_directory import RunDir
 
@@ -82,6 +83,4 @@ def corpus_files(sources: Any) -> Iterator[str]:
 
 def last_suffix(name: str) -> str:
     """Return what a file name ends with, a compression left out: 'de' for 'train.de.gz'."""
-    path = PurePath(name)
-    path = path.with_suffix("") if path.suffix in (".gz", ".xz", ".zst") else path
-    return path.suffix.removeprefix(".")
+    return without_compression(PurePath(name)).suffix.removeprefix(".")
