@@ -113,7 +113,7 @@ def load_ctranslate2(run: RunDir, tokenizers: TokenizerPair, settings: EngineSet
 def why_not_ctranslate2(
     runs: list[RunDir], config: Config, tokenizers: TokenizerPair, settings: EngineSettings
 ) -> str | None:
-    """Return what keeps ctranslate2 from being used and how to change it; None where nothing does."""
+    """Return what keeps ctranslate2 from being used and how to change it; None if nothing does."""
     run = runs[0]
     if len(runs) > 1:
         return "the ctranslate2 engine takes one model, not an ensemble; give one `model`"
