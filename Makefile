@@ -8,7 +8,8 @@ INTERCHANGE := .venv-interchange
 LIBRETRANSLATE := .venv-libretranslate
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format crash-test fuzz-test mutation-test interchange-test huggingface-test libretranslate-test capture clean
+.PHONY: help install demo test check format crash-test fuzz-test mutation-test interchange-test huggingface-test \
+	libretranslate-test workers-test machines-test gpu-stand-in gpu-test capture clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -34,6 +35,18 @@ check: install  ## Format, lint, types and import layers
 
 crash-test: install  ## Kill training and preparation many times at random moments (10 minutes or more)
 	$(BIN)/python -m pytest tests/deep -k "crash or kill or interruption" -s
+
+workers-test: install  ## Compare 1, 2 and 4 workers over 200 steps, and kill single ones (30 minutes on two cores)
+	$(BIN)/python -m pytest tests/deep/test_workers.py -s
+
+machines-test: install  ## Train on two machines that vanish (network namespaces: needs root and iproute2; 10 minutes)
+	$(BIN)/python -m pytest tests/deep/test_machines.py -s
+
+gpu-stand-in: install  ## Run on a pretend GPU that counts every copy and wait (needs a C++ compiler; some minutes)
+	$(BIN)/python -m pytest tests/test_gpu_stand_in.py tests/deep/test_gpu.py -s
+
+gpu-test: install  ## Try everything on the GPUs of this machine, and print a table of results (some minutes)
+	$(BIN)/python benchmarks/gpu_test.py
 
 fuzz-test: install  ## Hostile input in bulk (some minutes)
 	$(BIN)/python -m pytest tests/deep -k fuzz -s

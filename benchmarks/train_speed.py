@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -117,7 +118,9 @@ def plain_stepper(size: Size) -> Callable[[Batch], None]:
     return step
 
 
-def seqtool_stepper(size: Size, threads: int) -> tuple[Callable[[Batch], None], TransformerConfig]:
+def seqtool_stepper(
+    size: Size, threads: int, device: str = "cpu", precision: str = "float32", **settings: Any
+) -> tuple[Callable[[Batch], None], TransformerConfig]:
     """Return one step of seqtool's own training, exactly as the trainer does it."""
     torch.manual_seed(1)
     config = TransformerConfig(
@@ -129,12 +132,12 @@ def seqtool_stepper(size: Size, threads: int) -> tuple[Callable[[Batch], None], 
         dropout=DROPOUT,
         attention_dropout=0.0,
     )
-    train = TrainConfig(batch_tokens=BATCH_TOKENS, label_smoothing=SMOOTHING, lr=1e-3)
+    train = TrainConfig(**{"batch_tokens": BATCH_TOKENS, "label_smoothing": SMOOTHING, "lr": 1e-3, **settings})
     side = Vocabulary(size.vocab, SPECIAL)
-    model = Transformer(config, Vocabularies(side, side)).train()
-    workers = Workers(0, 1, torch.device("cpu"))
-    maker = GradientMaker(LossOf(model, train), train, workers, "float32", threads)
-    updater = Updater(model, train, "float32")
+    model = Transformer(config, Vocabularies(side, side)).train().to(device)
+    workers = Workers(0, 1, torch.device(device))
+    maker = GradientMaker(LossOf(model, train), train, workers, precision, threads)
+    updater = Updater(model, train, precision)
     steps = iter(range(10**9))
 
     def step(batch: Batch) -> None:
@@ -143,8 +146,8 @@ def seqtool_stepper(size: Size, threads: int) -> tuple[Callable[[Batch], None], 
     return step, config
 
 
-def endless(pairs: Pairs) -> Iterator[Batch]:
-    plan = BatchPlan(pairs.source.lengths, pairs.target.lengths, BATCH_TOKENS, seed=1)
+def endless(pairs: Pairs, batch_tokens: int = BATCH_TOKENS) -> Iterator[Batch]:
+    plan = BatchPlan(pairs.source.lengths, pairs.target.lengths, batch_tokens, seed=1)
     epoch = 0
     while True:
         epoch_plan = plan.epoch(epoch)
@@ -164,14 +167,16 @@ def measure(step: Callable[[Batch], None], batches: list[Batch], seconds: float)
     return tokens / elapsed, done, elapsed
 
 
-def matmul_peak(seconds: float = 3.0) -> float:
-    """Return the machine's float32 matrix-multiply peak in operations per second: the best of large products."""
-    n, best = 1536, 0.0
-    a, b = torch.randn(n, n), torch.randn(n, n)
+def matmul_peak(seconds: float = 3.0, device: str = "cpu", dtype: torch.dtype = torch.float32, n: int = 1536) -> float:
+    """Return the matrix-multiply peak in operations per second: the best of large products."""
+    best = 0.0
+    a, b = (torch.randn(n, n, device=device, dtype=dtype) for _ in range(2))
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         start = time.perf_counter()
         torch.mm(a, b)
+        if a.is_cuda:
+            torch.cuda.synchronize()
         best = max(best, 2 * n**3 / (time.perf_counter() - start))
     return best
 

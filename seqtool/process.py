@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -41,6 +42,16 @@ def local_rank() -> int:
 def is_restarted() -> bool:
     """Return whether torchrun has started this group of processes again after one of them died."""
     return _read_number("TORCHELASTIC_RESTART_COUNT", 0) > 0
+
+
+def name_launch() -> str | None:
+    """Name the torchrun that started this process, the same for those that it starts later; None without torchrun.
+
+    It does not count a restart as one if that is because a machine came back.
+    """
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return None
+    return f"{socket.gethostname()} {os.getppid()} {os.environ['TORCHELASTIC_RUN_ID']}"
 
 
 def count_cores() -> int:

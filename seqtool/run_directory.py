@@ -89,6 +89,11 @@ class RunDir:
         return self.path / ".lock"
 
     @property
+    def begun_by(self) -> Path:
+        """The file that names the torchrun that last started the run over."""
+        return self.path / ".begun-by"
+
+    @property
     def model_files(self) -> list[Path]:
         """The files that make the model, those of them that are there: a copy of these translates alike."""
         files = (self.config, self.tokenizer, self.target_tokenizer, self.weights)

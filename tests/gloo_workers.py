@@ -16,12 +16,17 @@ def forking() -> Any:
     return context
 
 
-def run_together(function: Callable[..., Any], n_workers: int, *arguments: Any, timeout: float = 120) -> list[Any]:
-    """Call function(workers, *arguments) in every process; return the results by rank."""
+def run_together(
+    function: Callable[..., Any], n_workers: int, *arguments: Any, timeout: float = 120, part_in_peace: bool = True
+) -> list[Any]:
+    """Call function(workers, *arguments) in every process; return the results by rank.
+
+    Processes wait for each other before they end, unless they do not `part_in_peace`.
+    """
     with tempfile.TemporaryDirectory() as folder:
         pipes = [forking().Pipe(duplex=False) for _ in range(n_workers)]
         processes = [
-            forking().Process(target=_work, args=(function, rank, n_workers, folder, pipe[1], arguments))
+            forking().Process(target=_work, args=(function, rank, n_workers, folder, pipe[1], part_in_peace, arguments))
             for rank, pipe in enumerate(pipes)
         ]
         for process in processes:
@@ -41,7 +46,13 @@ def run_together(function: Callable[..., Any], n_workers: int, *arguments: Any, 
 
 
 def _work(
-    function: Callable[..., Any], rank: int, size: int, folder: str, sender: Any, arguments: tuple[Any, ...]
+    function: Callable[..., Any],
+    rank: int,
+    size: int,
+    folder: str,
+    sender: Any,
+    part_in_peace: bool,
+    arguments: tuple[Any, ...],
 ) -> None:
     import torch
     import torch.distributed as dist
@@ -52,6 +63,7 @@ def _work(
     store = dist.FileStore(str(Path(folder) / "store"), size)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
     result = function(Workers(rank, size, torch.device("cpu")), *arguments)
-    dist.barrier()  # no one leaves while others still talk
-    dist.destroy_process_group()
+    if part_in_peace:
+        dist.barrier()  # no one leaves while others still talk
+        dist.destroy_process_group()
     sender.send(result)

@@ -137,7 +137,8 @@ def write_checkpoint(path: Path, groups: Groups, state: dict[str, Any], workers:
             for name, tensors in groups.items():
                 file = folder / f"{name}.safetensors"
                 if is_shared_out(groups):
-                    write_tensors(file, tensors, workers)
+                    with open(file, "wb") as out:
+                        write_tensors(out, tensors, workers)
                 else:
                     save_file(
                         {n: t.detach().cpu().contiguous() for n, t in tensors.items() if isinstance(t, Tensor)}, file

@@ -1,6 +1,8 @@
 """The workers of a run: who they are, and the few things they do together. One process is a group of one."""
 
+import contextlib
 import datetime
+import socket
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -15,9 +17,12 @@ from torch.distributed.rendezvous import rendezvous
 
 from seqtool import process
 from seqtool.config import TrainConfig
+from seqtool.errors import SeqtoolError
 
 # Preparing a corpus is one worker's task, and the others wait for it: hours must not look like a failure.
 PATIENCE = datetime.timedelta(hours=24)
+# Between two exchanges of a training there are at most minutes: a worker that is silent for longer is lost.
+PATIENCE_IN_TRAINING = datetime.timedelta(minutes=30)
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,25 @@ class Workers:
         dist.broadcast(host, src=0)
         return host
 
+    def limit_waits(self, patience: datetime.timedelta = PATIENCE_IN_TRAINING) -> None:
+        """From now on take a worker that is silent for this long as lost; what waits for it fails."""
+        if self.size > 1:
+            dist.distributed_c10d._set_pg_timeout(patience)
+
+    @contextlib.contextmanager
+    def explaining_losses(self) -> Iterator[None]:
+        """Name the cause where another worker has ended, or cannot be reached."""
+        try:
+            yield
+        except RuntimeError as error:
+            if self.size == 1 or not is_loss(error):
+                raise
+            raise SeqtoolError(
+                f"worker {self.rank}, on {socket.gethostname()}, has lost another one: it has ended, and its own "
+                "message says why, or it cannot be reached. The same command on all machines continues from the last "
+                "checkpoint; torchrun --max-restarts gives it by itself"
+            ) from error
+
     def leave(self) -> None:
         """End the group's connections."""
         if self.size > 1 and dist.is_initialized():
@@ -95,6 +119,11 @@ class FromFirst(Mapping[str, Tensor]):
 
     def __len__(self) -> int:
         return len(self.names)
+
+
+def is_loss(error: BaseException) -> bool:
+    """Tell whether an error means that the connection to another worker is lost."""
+    return isinstance(error, dist.DistError) or any(sign in str(error) for sign in ("gloo/", "Gloo", "NCCL"))
 
 
 def join_workers(config: TrainConfig) -> Workers:

@@ -10,14 +10,14 @@ from torch import Tensor
 
 from seqtool.config import load_config
 from seqtool.errors import SeqtoolError
-from seqtool.files import write_whole
+from seqtool.files import open_whole, write_whole
 from seqtool.manifest import ModelFacts, TrainingFacts
 from seqtool.model.kinds import kind_of
-from seqtool.model.loading import save_weights
 from seqtool.run_directory import RunDir
-from seqtool.training.checkpoint import Checkpoint, read_checkpoint
+from seqtool.training.checkpoint import ALONE, Checkpoint, read_checkpoint
 from seqtool.training.data import TrainingData
 from seqtool.training.display import TrainingDisplay
+from seqtool.training.tensor_file import write_tensors
 from seqtool.training.trainer import Trainer
 from seqtool.training.validation import LeadingValidator, Validation, scores_of
 from seqtool.translation.average import mean_tensor
@@ -152,8 +152,9 @@ def publish(
     finished: str,
 ) -> None:
     """Write model.safetensors and a manifest that vouches for all files of the model."""
-    state, weights = trainer.state, dict(choice.candidate.weights)
-    save_weights(weights, run.weights)
+    state, weights = trainer.state, choice.candidate.weights
+    with open_whole(run.weights) as file:
+        write_tensors(file, weights, ALONE)
     model = ModelFacts(
         parameters=sum(weight.numel() for weight in weights.values()),
         source=choice.candidate.name,

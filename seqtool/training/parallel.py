@@ -123,11 +123,12 @@ class ShardedGradientMaker(JoinedGradientMaker):
         parts += [self._blank] * (min(count_parts(batch, micro_tokens), batch.extent[0]) - len(parts))
         factor = scale * (self.workers.size / batch.n_tgt_tokens)  # torch's engines average over the workers
         sums = torch.zeros(2, device=self.workers.device)
-        self.loss_of.zero_grad(set_to_none=True)
         for index, part in enumerate(parts):
             (self._compute(self.loss_of, part, self._seed(step, index), sums) * factor).backward()
         dist.all_reduce(sums)
-        return self._gradients(), sums
+        gradients = self._gradients()
+        self.loss_of.zero_grad(set_to_none=True)  # else they would take memory until the next step
+        return gradients, sums
 
     def _gradients(self) -> list[Tensor]:
         return [torch.zeros_like(local_of(p)) if p.grad is None else local_of(p.grad) for p in self.parameters]

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
@@ -13,10 +14,11 @@ from seqtool.corpus.sentences import has_single_sentences
 from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.durations import count, format_seconds
 from seqtool.errors import SeqtoolError
-from seqtool.files import locked, make_folder
+from seqtool.files import locked, make_folder, write_whole
 from seqtool.model.interface import TranslationModel
 from seqtool.model.kinds import build_model
 from seqtool.model.loading import put_weights, read_weights
+from seqtool.process import name_launch
 from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import is_disk_full
 from seqtool.training.data import TrainingData, open_data, prepare_data
@@ -34,13 +36,16 @@ from seqtool.training.finishing import (
 )
 from seqtool.training.fitting import fit_batch_tokens
 from seqtool.training.interruption import Interruption
+from seqtool.training.machines import check_machines, keeps_files
 from seqtool.training.parent import finetuning_notes, read_parent
 from seqtool.training.request import TrainRequest
 from seqtool.training.resolution import (
+    RunSettings,
     check_unchanged,
     choose_shard,
     resolve_machine,
     resolve_training,
+    tokenizers_of,
     with_tokenizer_of_bleu,
 )
 from seqtool.training.trainer import Trainer
@@ -50,13 +55,26 @@ from seqtool.training.validation import LeadingValidator, Validator
 def train(request: TrainRequest) -> signal.Signals | None:
     """Run the pipeline for a request that was checked; return the signal that interrupted it, all saved, if one did."""
     workers = join_workers(resolve_config(request.settings).config.train)
-    display = TrainingDisplay(quiet=not workers.is_first)
     run = RunDir(make_folder(request.out))
+    with contextlib.ExitStack() as stack:
+        stack.callback(workers.leave)
+        stack.enter_context(workers.explaining_losses())
+        stack.enter_context(explaining_full_disk(run))
+        is_keeper = keeps_files(run, workers)
+        if is_keeper:
+            busy = f"{run.path}: another training is at work in this folder; wait for it or give another `out`"
+            # A worker group that torchrun restarts may still be ending.
+            stack.enter_context(locked(run.lock, busy, patience=5))
+        display = TrainingDisplay(quiet=not is_keeper)
+        stack.callback(display.stop)
+        return _train(request, run, workers, display, is_keeper)
+
+
+@contextlib.contextmanager
+def explaining_full_disk(run: RunDir) -> Iterator[None]:
+    """Say what is lost, and what is not, where the disk is full."""
     try:
-        busy = f"{run.path}: another training is at work in this folder; wait for it or give another `out`"
-        # A worker group that torchrun restarts may still be ending.
-        with locked(run.lock, busy, patience=5) if workers.is_first else contextlib.nullcontext():
-            return _train(request, run, workers, display)
+        yield
     except OSError as error:
         if is_disk_full(error):
             raise SeqtoolError(
@@ -64,15 +82,17 @@ def train(request: TrainRequest) -> signal.Signals | None:
                 "Make room and run the same command again"
             ) from None
         raise
-    finally:
-        display.stop()
-        workers.leave()
 
 
-def _train(request: TrainRequest, run: RunDir, workers: Workers, display: TrainingDisplay) -> signal.Signals | None:
-    resolved = workers.share(prepare(request, run, workers, display) if workers.is_first else None)
+def _train(
+    request: TrainRequest, run: RunDir, workers: Workers, display: TrainingDisplay, is_keeper: bool
+) -> signal.Signals | None:
+    resolved = prepare(request, run, workers, display, is_keeper)
     with Interruption() as interruption:
         data = open_data(request, run, resolved.config)
+        precision = resolve_machine(resolved.config, workers.device.type).precision
+        check_machines(run, data, precision, workers)
+        workers.limit_waits()
         trainer, validator = build_trainer(request, run, resolved, data, workers, display)
         reason = trainer.train(interruption)
         if reason is None:
@@ -88,20 +108,42 @@ def _train(request: TrainRequest, run: RunDir, workers: Workers, display: Traini
         return None if reason is not None else interruption.asked_by or signal.SIGTERM
 
 
-def prepare(request: TrainRequest, run: RunDir, workers: Workers, display: TrainingDisplay) -> Resolved:
-    """Resolve the configuration, prepare the corpus with it and write it down; all that follows uses it."""
-    if request.starts_over:
-        run.remove()
-    settings = resolve_training(request, run, workers.device.type)
-    check_unchanged(run, settings.resolved)
-    for note in preset_notes(request, settings.resolved):
-        display.say(note)
-    corpus = prepare_data(request, run, settings, display)
-    config, note = with_tokenizer_of_bleu(settings.config, corpus)
-    if note:
-        display.say(note)
-    run.write_config(config_to_toml(config))
-    return replace(settings.resolved, config=config)
+def prepare(
+    request: TrainRequest, run: RunDir, workers: Workers, display: TrainingDisplay, is_keeper: bool
+) -> Resolved:
+    """Resolve the configuration, prepare the corpus with it and write it down; all that follows uses it.
+
+    The first worker resolves it for all, and then every machine prepares the corpus at the same time, unless they
+    share their storage.
+    """
+    if is_keeper and request.starts_over:
+        request = start_over(request, run)
+    settings = resolve_training(request, run, workers.device.type) if workers.is_first else None
+    if settings is not None:
+        check_unchanged(run, settings.resolved)
+        for note in preset_notes(request, settings.resolved):
+            display.say(note)
+    resolved: Resolved = workers.share(settings and settings.resolved)
+    if is_keeper:
+        settings = settings or RunSettings(resolved=resolved, tokenizers=tokenizers_of(request, run))
+        corpus = prepare_data(request, run, settings, display)
+        config, note = with_tokenizer_of_bleu(resolved.config, corpus)
+        if note:
+            display.say(note)
+        run.write_config(config_to_toml(config))
+        resolved = replace(resolved, config=config)
+    workers.wait_for_all()  # for those that prepare too
+    return workers.share(resolved)
+
+
+def start_over(request: TrainRequest, run: RunDir) -> TrainRequest:
+    """Remove what is in the folder, unless the same torchrun has begun it: then a machine came back, and it goes on."""
+    launch = name_launch()
+    if launch and run.begun_by.exists() and run.begun_by.read_text(encoding="utf-8") == launch:
+        return replace(request, fresh=False)
+    run.remove()
+    write_whole(run.begun_by, launch or "")
+    return request
 
 
 def preset_notes(request: TrainRequest, resolved: Resolved) -> list[str]:
@@ -137,8 +179,9 @@ def build_trainer(
         config = fit_batch(config, run, model, data.tokenizers, workers, display)
     config = replace(config, train=replace(config.train, shard=shard))
     single, threads = has_single_sentences(data.corpus.text), machine.decode_threads
+    trainer = Trainer(config, run, model, data.corpus, workers, display, machine, data.bpe_dropout)
     validator = Validator(data.valid, data.tokenizers, config, workers, threads, single, data.also_valid)
-    trainer = Trainer(config, run, model, data.corpus, validator, workers, display, machine, data.bpe_dropout)
+    trainer.validator = validator
     trainer.state.fitted = list(resolved.fitted)
     checkpoint = trainer.resume()
     if request.start_from and checkpoint is None:

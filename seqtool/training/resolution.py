@@ -68,10 +68,8 @@ class RunSettings:
 
 def resolve_training(request: TrainRequest, run: RunDir, device: str) -> RunSettings:
     """Return what `train` will use; a folder that it starts over in has no say."""
-    is_new, fixed, tokenizers = request.starts_over, None, None
-    if request.start_from:
-        tokenizers = load_tokenizers(request.start_from)
-    elif not is_new and (tokenizers := given_tokenizers(run)):
+    is_new, fixed, tokenizers = request.starts_over, None, tokenizers_of(request, run)
+    if tokenizers and not request.start_from:
         owner = f"{run.path}: was prepared with a given tokenizer, which"
         fixed = describe_tokenizers(tokenizers, owner, "start over with `fresh=True`")
     counts = count_for(request.settings, run, request.corpora)
@@ -80,6 +78,13 @@ def resolve_training(request: TrainRequest, run: RunDir, device: str) -> RunSett
     facts = RunFacts(pairs=pairs, device=device, tokenizers=fixed, earlier=earlier)
     total = None if counts is None else sum(counts)
     return RunSettings(resolved=resolve_config(request.settings, facts), tokenizers=tokenizers, pairs=total)
+
+
+def tokenizers_of(request: TrainRequest, run: RunDir) -> TokenizerPair | None:
+    """Return the tokenizers that were made elsewhere, if training uses such."""
+    if request.start_from:
+        return load_tokenizers(request.start_from)
+    return None if request.starts_over else given_tokenizers(run)
 
 
 def round_pairs(request: TrainRequest, counts: Sequence[int]) -> int:

@@ -6,7 +6,7 @@ every tensor's type, shape and place, then the numbers; tensors are in the order
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
+from typing import BinaryIO
 
 import torch
 from torch import Tensor
@@ -17,27 +17,27 @@ from seqtool.training.sharding import AnyTensor, Rows, gathered
 TYPES = {torch.int64: "I64", torch.float32: "F32"}  # in the library's order
 
 
-def write_tensors(path: Path | None, tensors: Mapping[str, AnyTensor], workers: Workers) -> None:
-    """Write a file of tensors; without a path, only help the worker that writes to put them together."""
+def write_tensors(file: BinaryIO | None, tensors: Mapping[str, AnyTensor], workers: Workers) -> None:
+    """Write tensors; without a file, only help the worker that writes to put them together."""
     kinds = list(TYPES)
-    names = sorted(tensors, key=lambda name: (kinds.index(_local(tensors[name]).dtype), name))
-    if path is None:
+    found = {name: (tensor.shape, _local(tensor).dtype) for name, tensor in tensors.items()}
+    names = sorted(found, key=lambda name: (kinds.index(found[name][1]), name))
+    if file is None:
         for name in names:
             gathered(tensors[name], workers)
         return
     header, place = {}, 0
     for name in names:
-        shape, dtype = tensors[name].shape, _local(tensors[name]).dtype
+        shape, dtype = found[name]
         size = shape.numel() * dtype.itemsize
         header[name] = {"dtype": TYPES[dtype], "shape": list(shape), "data_offsets": [place, place + size]}
         place += size
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for name in names:
-            whole = gathered(tensors[name], workers).detach().cpu().contiguous()
-            file.write(whole.numpy().data)
+    file.write(len(text).to_bytes(8, "little") + text)
+    for name in names:
+        whole = gathered(tensors[name], workers).detach().cpu().contiguous()
+        file.write(whole.numpy().data)
 
 
 def _local(tensor: AnyTensor) -> Tensor:

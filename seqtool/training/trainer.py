@@ -46,14 +46,14 @@ class Trainer:
         run: RunDir,
         model: TranslationModel,
         corpus: PreparedCorpus,
-        validator: Validator | None,
         workers: Workers,
         display: TrainingDisplay,
         machine: Machine,
         dropout: BpeDropout | None = None,
     ) -> None:
         self.config, self.run, self.model, self.corpus = config, run, model, corpus
-        self.validator, self.workers, self.display, self.dropout = validator, workers, display, dropout
+        self.workers, self.display, self.dropout = workers, display, dropout
+        self.validator: Validator | None = None  # made when this one has what memory it needs
         self.machine = machine
         self.state = RunState()
         self.gradient_maker = make_gradient_maker(model, config.train, workers, machine.precision, machine.threads)
@@ -276,6 +276,7 @@ class Trainer:
             write_checkpoint(self.run.best, {"model": weights}, known, self.workers)
         else:
             state.validations_since_best += 1
+        self.validator.release()
         self._tick()
         self._show(validation_entry(state, result, others, best))
         self.model.train()

@@ -86,6 +86,8 @@ class Validator:
         self._tokenizers, self._special = tokenizers, tokenizers.special
         self.model.to(device).eval()
         self._weights = weights_of(self.model)
+        self._is_shared_out = config.train.shard == "model"
+        self.release()
         engine = TorchEngine([self.model], device, batch_tokens=config.decode.batch_tokens, threads=threads)
         self._translator = Translator.with_config(config, tokenizers, engine, single_sentences=single_sentences)
         self._ids = self._encode(self.pairs)
@@ -100,7 +102,15 @@ class Validator:
         """Take these weights into the model that validates."""
         with torch.no_grad():
             for name, tensor in self._weights.items():
-                tensor.copy_(gathered(weights[name], self.workers))
+                whole = gathered(weights[name], self.workers)
+                if self._is_shared_out:
+                    tensor.untyped_storage().resize_(tensor.nbytes)
+                tensor.copy_(whole)
+
+    def release(self) -> None:
+        """Give back the memory of the weights, until the next ones, where a whole model is more than a worker keeps."""
+        for tensor in self._weights.values() if self._is_shared_out else ():
+            tensor.untyped_storage().resize_(0)
 
     def run_others(self, beam: int, **options: Any) -> dict[str, Validation]:
         """Try the weights in use on the sets that are only reported."""

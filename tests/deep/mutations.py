@@ -180,6 +180,48 @@ MUTATIONS = (
         new="(self.difference(index) < 0)",
         tests=("test_comparison.py",),
     ),
+    Mutation(
+        name="gpu: a batch's targets stay on the host",
+        file="seqtool/training/step.py",
+        old="targets=sent[3]",
+        new="targets=torch.from_numpy(tgt_out[real].astype(np.int64))",
+        tests=("test_gpu_stand_in.py",),
+    ),
+    Mutation(
+        name="gpu: the model that validates stays on the host",
+        file="seqtool/training/validation.py",
+        old="self.model.to(device).eval()",
+        new="self.model.eval()",
+        tests=("test_gpu_stand_in.py",),
+    ),
+    Mutation(
+        name="gpu: the search numbers its beams on the host",
+        file="seqtool/translation/search/beam_search.py",
+        old="torch.arange(0, G * K, K, device=parents.device)",
+        new="torch.arange(0, G * K, K)",
+        tests=("test_gpu_stand_in.py",),
+    ),
+    Mutation(
+        name="gpu: copies to the device are from memory that is not pinned, so that the host waits for each",
+        file="seqtool/model/transfer.py",
+        old="tensor.pin_memory().to(device, non_blocking=True)",
+        new="tensor.to(device, non_blocking=True)",
+        tests=("test_gpu_stand_in.py",),
+    ),
+    Mutation(
+        name="gpu: the host asks in every step whether the gradient is good",
+        file="seqtool/training/optimizer.py",
+        old="        self._count(good)\n",
+        new="        if bool(good):\n            self._count(good)\n",
+        tests=("test_gpu_stand_in.py",),
+    ),
+    Mutation(
+        name="gpu: the counters of skipped steps stay on the host",
+        file="seqtool/training/optimizer.py",
+        old="torch.zeros(3, dtype=torch.int64, device=device)",
+        new="torch.zeros(3, dtype=torch.int64)",
+        tests=("test_gpu_stand_in.py",),
+    ),
 )
 
 

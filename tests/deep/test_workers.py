@@ -1,0 +1,158 @@
+"""Runs of 1, 2 and 4 workers compared over 200 steps, whole models and shared out ones, and kills of single workers.
+
+make workers-test
+"""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from several_workers import run_workers
+from small_run import assert_same_run, last_step, losses, run_to_end, train_command, write_corpus
+
+STEPS = 200
+HALF = STEPS // 2
+# Dropout's draws differ with the split of a batch over workers, so it is off where numbers of them are compared.
+QUIET = {
+    "model_dropout": 0.0,
+    "model_word_dropout": 0.0,
+    "train_steps": STEPS,
+    "train_validate_every": 50,
+    "train_save_every": 20,
+    "train_keep": 10,
+    "train_threads": 1,
+    "train_lr": 0.002,
+}
+LIVELY = {**QUIET, "model_dropout": 0.2, "model_word_dropout": 0.1}
+GROUPS = [(2, "none"), (4, "none"), (2, "model"), (4, "model")]
+KINDS = ("transformer", "rnn", "conv", "decoder")
+KILLS = 10  # in each series
+SERIES = [("none", 1), ("none", 2), ("model", 3)]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+def train(corpus: list[str], run: Path, n_workers: int, **settings: object) -> Path:
+    """Train to the end with a number of workers."""
+    command = train_command(corpus, run, **settings)
+    run_to_end(command) if n_workers == 1 else run_workers(command, n_workers)
+    return run
+
+
+def cut_back(run: Path, copy: Path) -> Path:
+    """Copy a run as it was when half of it was done."""
+    shutil.copytree(run, copy)
+    for path in (copy / "checkpoints").glob("step-*"):
+        if int(path.name.removeprefix("step-")) > HALF:
+            shutil.rmtree(path)
+    shutil.rmtree(copy / "checkpoints" / "best", ignore_errors=True)
+    (copy / "manifest.json").unlink()
+    return copy
+
+
+def difference(run: Path, other: Path) -> float:
+    """Return the largest difference between the losses of two runs, in training and in validation."""
+    ours, theirs = losses(run), losses(other)
+    assert [entry[:2] for entry in ours] == [entry[:2] for entry in theirs]
+    assert len(ours) >= STEPS
+    return max(abs(one[2] - two[2]) for one, two in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_loss_curves_do_not_depend_on_the_number_of_workers(tmp_path: Path, corpus: list[str], kind: str) -> None:
+    settings = {**QUIET, "model_kind": kind}
+    one = train(corpus, tmp_path / "one", 1, **settings)
+    for n_workers, shard in GROUPS if kind == "transformer" else GROUPS[1::2]:
+        run = train(corpus, tmp_path / f"{n_workers}-{shard}", n_workers, train_shard=shard, **settings)
+        found = difference(run, one)
+        print(f"\n{kind}, {n_workers} workers, shard = {shard}: losses of {STEPS} steps differ by {found:.1e}")
+        assert found < 1e-5
+
+
+@pytest.mark.parametrize(("n_workers", "shard"), GROUPS)
+def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path, corpus: list[str], n_workers: int, shard: str) -> None:
+    run = train(corpus, tmp_path / "run", n_workers, train_shard=shard, **LIVELY)
+    resumed = train(corpus, cut_back(run, tmp_path / "resumed"), n_workers, train_shard=shard, **LIVELY)
+    assert_same_run(resumed, run)
+    print(
+        f"\n{n_workers} workers, shard = {shard}: resumed after step {HALF}, {STEPS} losses and the weights are equal"
+    )
+
+
+def test_any_number_of_workers_resumes_a_run_of_any_other(tmp_path: Path, corpus: list[str]) -> None:
+    groups = [(1, "none"), *GROUPS]
+    begun = train(corpus, tmp_path / "begun", 1, **QUIET)
+    for position, (n_workers, shard) in enumerate(groups):
+        before = train(corpus, tmp_path / f"before-{position}", n_workers, train_shard=shard, **QUIET)
+        for others, other_shard in groups[position + 1 :] + groups[:position]:
+            folder = cut_back(before, tmp_path / f"{position}-{others}-{other_shard}")
+            found = difference(train(corpus, folder, others, train_shard=other_shard, **QUIET), begun)
+            print(f"\n{n_workers} ({shard}), then {others} ({other_shard}): losses differ by {found:.1e}")
+            assert found < 1e-5
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[int]:
+    """Return the process ids of the workers that a torchrun has started."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return [int(pid) for pid in children.read_text().split()] if children.exists() else []
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the workers through /proc")
+@pytest.mark.parametrize(("shard", "series"), SERIES)
+def test_kills_of_one_worker_of_four_change_nothing(tmp_path: Path, corpus: list[str], shard: str, series: int) -> None:
+    settings = {**LIVELY, "train_steps": 400, "train_save_every": 4, "train_keep": 4, "train_shard": shard}
+    expected, run = train(corpus, tmp_path / "expected", 4, **settings), tmp_path / "run"
+    flags = ["--standalone", "--nproc-per-node", "4", "--max-restarts", str(KILLS), "--monitor-interval", "0.1"]
+    command = train_command(corpus, run, **settings)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", *flags, "-m", "seqtool", *command[3:]]
+    process = subprocess.Popen(torchrun, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    rng, done = random.Random(series), 0
+    while done < KILLS:
+        workers = wait_for_workers(process)
+        if done % 4:  # in training; every fourth time whenever it comes, so that starts are hit too
+            wait_for_more_steps(run, process)
+            time.sleep(rng.uniform(0, 0.3))
+        else:
+            time.sleep(rng.uniform(0, 5))
+        victim = rng.choice(workers)
+        os.kill(victim, signal.SIGKILL)
+        done += 1
+        while process.poll() is None and victim in workers_of(process):
+            time.sleep(0.05)
+    steps = last_step(run)
+    assert steps < 400, "the run was over before the last kill"
+    _, errors = process.communicate(timeout=400)
+    assert process.returncode == 0, errors
+    print(f"\nshard = {shard}: {done} kills, the last one after step {steps}")
+    assert_same_run(run, expected)
+
+
+def wait_for_workers(process: subprocess.Popen[str]) -> list[int]:
+    """Wait until a torchrun has started four workers; return their process ids."""
+    deadline = time.monotonic() + 120
+    while len(workers := workers_of(process)) < 4:
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return workers
+
+
+def wait_for_more_steps(run: Path, process: subprocess.Popen[str]) -> None:
+    """Wait until a run has reported one step more."""
+    before, deadline = last_step(run), time.monotonic() + 300
+    while last_step(run) <= before:
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
