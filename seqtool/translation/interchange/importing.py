@@ -47,11 +47,7 @@ def import_huggingface(path: Path, out: Path) -> ImportReport:
     check_vocabulary(folder, values, tokenizers, model)
     files = folder.weight_files()
     check_size(files, *byte_limits(model, tokenizers.source.vocab_size + tokenizers.target.vocab_size))
-    theirs = read_weight_files(files)
-    try:
-        weights = read_weights(model, theirs)
-    except SeqtoolError as error:
-        raise SeqtoolError(f"{files[0]}: {error}") from None
+    weights = convert_weights(model, files)
     model = with_zero_start(model, weights, tokenizers.target.special)
     tensors = fit(model, weights, tokenizers, files[0])
     is_pickle = files[0].name == PICKLE
@@ -156,6 +152,15 @@ def check_vocabulary(
         )
     if model.share_embeddings and not tokenizers.joint:
         raise SeqtoolError(f"{folder.path}: has two vocabularies, but its model shares their embeddings")
+
+
+def convert_weights(model: TransformerConfig, files: list[Path]) -> dict[str, NDArray[np.float32]]:
+    """Return the weights in files under our names."""
+    theirs = read_weight_files(files)
+    try:
+        return read_weights(model, theirs)
+    except SeqtoolError as error:
+        raise SeqtoolError(f"{files[0]}: {error}") from None
 
 
 def with_zero_start(

@@ -19,7 +19,9 @@ def join_logits(logits: Sequence[Tensor]) -> Tensor:
     for one in logits:
         if one.dtype == torch.float32:
             torch.log_softmax(one, -1, out=one)  # in place: such large arrays are slow to come by
-    log_probs = [one if one.dtype == torch.float32 else one.log_softmax(-1, dtype=torch.float32) for one in logits]
+    types = [torch.promote_types(one.dtype, torch.float32) for one in logits]  # no fewer bits than float32
+    pairs = zip(logits, types, strict=True)
+    log_probs = [one if one.dtype == torch.float32 else one.log_softmax(-1, dtype=dtype) for one, dtype in pairs]
     if len(logits) == 1:
         return log_probs[0]
     return (torch.stack(log_probs).logsumexp(0) - math.log(len(logits))).clamp(max=0.0)  # not above 0 by rounding
