@@ -59,7 +59,7 @@ def test_the_configuration_says_what_the_model_is(imported: RunDir) -> None:
     assert (config.model.norm, config.model.activation, config.model.zero_start) == ("post", "swish", True)
     assert (config.model.output_bias, config.model.scale_embeddings) == (True, True)
     assert (config.tokenizer.kind, config.tokenizer.joint) == ("marian", True)
-    assert (config.decode.beam, config.decode.length_penalty) == (4, 0.5)
+    assert (config.decode.beam, config.decode.length_penalty) == (4, 0.6)
     assert imported.read_manifest().others["languages"] == {"source": "en", "target": "de"}
 
 
@@ -110,6 +110,7 @@ def test_it_can_be_fine_tuned(imported: RunDir, tmp_path: Path) -> None:
 def test_what_is_exported_comes_back_as_it_was(imported: RunDir, tmp_path: Path) -> None:
     export_huggingface(imported, tmp_path / "theirs", check=False)
     again = import_huggingface(tmp_path / "theirs", tmp_path / "again").run
+    assert again.config.read_bytes() == imported.config.read_bytes()
     assert again.weights.read_bytes() == imported.weights.read_bytes()
     assert again.tokenizer.read_bytes() == imported.tokenizer.read_bytes()
 

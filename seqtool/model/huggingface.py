@@ -5,7 +5,6 @@ first and then all cosines, ours take turns. The same permutation of the D dimen
 what leaves each layer, makes one the other, exactly. Needs no torch and no transformers.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ Weights = Mapping[str, NDArray[np.float32]]
 ARCHITECTURES = {"marian": "MarianMTModel", "pegasus": "PegasusForConditionalGeneration"}
 NORMS = {"marian": "post", "pegasus": "pre"}
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
+USUAL_LENGTH = 25.0  # tokens of a translation, where nothing is known of them
 SOURCE, TARGET, BIAS = "src_embedding.tokens.weight", "tgt_embedding.tokens.weight", "final_logits_bias"
 
 
@@ -279,10 +279,15 @@ def byte_limits(config: TransformerConfig, n_tokens: int) -> tuple[int, int]:
     return least, 5 * least + 4 * 8 * d * n_tokens + (64 << 20)
 
 
-def usual_power(alpha: float, length: float) -> float:
+def usual_power(alpha: float, length: float = USUAL_LENGTH) -> float:
     """Return the exponent of the length that ranks as the GNMT penalty does around a length.
 
     They divide by length ** p, we by ((5 + length) / 6) ** alpha; both grow alike if p = alpha * length / (5 +
     length).
     """
-    return round(alpha * length / (5 + length), 4) if math.isfinite(length) else alpha
+    return round(alpha * length / (5 + length), 4)
+
+
+def usual_alpha(power: float) -> float:
+    """Return the GNMT penalty that ranks as an exponent of the length does, around a usual length."""
+    return round(power * (5 + USUAL_LENGTH) / USUAL_LENGTH, 4)

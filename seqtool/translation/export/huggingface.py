@@ -5,7 +5,10 @@ with the end and the unknown token and ends with the padding, with which decodin
 begin. All our tokens stay, so that probabilities are the same; those that are never to be written are listed.
 """
 
+import contextlib
 import json
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +33,6 @@ from seqtool.translation.export.model_card import write_card
 from seqtool.translation.export.record import RECORD, make_record
 
 TOLERANCE = 1e-5  # of the log-probability of a token in float64, the largest difference that is accepted
-USUAL_LENGTH = 25  # tokens of a target, where the run has none to look at
 
 USAGE = """```python
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
@@ -223,7 +225,7 @@ def their_length_penalty(run: RunDir, config: Config) -> float:
         lengths = [len(ids) + 1 for ids in load_pair(run).target.encode_batch(lines)]
     except (OSError, ValueError, KeyError, TypeError):
         lengths = []
-    return usual_power(alpha, sum(lengths) / len(lengths) if lengths else USUAL_LENGTH)
+    return usual_power(alpha, sum(lengths) / len(lengths)) if lengths else usual_power(alpha)
 
 
 def write_tokenizer(
@@ -281,8 +283,9 @@ def check_with_transformers(run: RunDir, folder: Path, tokenizers: TokenizerPair
     sources = tokenizers.source.encode_batch(texts)
     targets = [found[0].ids for found in engine.translate(sources, SearchOptions(beam=1, max_length_ratio=1.0))]
     ours = engine.models[0].double()
-    theirs = AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True, dtype=torch.float64).eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    with without_their_messages():
+        theirs = AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True, dtype=torch.float64).eval()
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     source, target = tokenizers.source.special, tokenizers.target.special
     to_theirs = {int(row): index for index, row in enumerate(their_vocabularies(tokenizers, False)[1].rows)}
 
@@ -305,3 +308,18 @@ def check_with_transformers(run: RunDir, folder: Path, tokenizers: TokenizerPair
             f"{TOLERANCE:g} is accepted); export to ctranslate2 instead"
         )
     return largest
+
+
+@contextlib.contextmanager
+def without_their_messages() -> Iterator[None]:
+    """Keep transformers from showing bars and from recommending packages while it loads a model."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -15,7 +15,7 @@ from seqtool.corpus.tokenizer.marian import MarianTokenizer, check_pieces, check
 from seqtool.errors import SeqtoolError
 from seqtool.files import whole_folder, write_whole
 from seqtool.manifest import DataFacts, Manifest, ModelFacts
-from seqtool.model.huggingface import TARGET, byte_limits, read_config, read_weights
+from seqtool.model.huggingface import TARGET, byte_limits, read_config, read_weights, usual_alpha
 from seqtool.model.kinds import build_model
 from seqtool.model.loading import put_weights, save_weights, weights_of
 from seqtool.run_directory import RunDir
@@ -200,8 +200,8 @@ def read_search(values: dict[str, Any]) -> DecodeConfig:
     """Return the search settings that a model recommends, as far as they are like ours."""
     beam, penalty = values.get("num_beams", 1), values.get("length_penalty", 1.0)
     beam = beam if type(beam) is int and 1 <= beam <= 1000 else 1
-    penalty = float(penalty) if isinstance(penalty, int | float) and 0 <= penalty <= 10 else 1.0
-    return DecodeConfig(beam=beam, length_penalty=penalty)
+    penalty = penalty if isinstance(penalty, int | float) and 0 <= penalty <= 8 else 1.0
+    return DecodeConfig(beam=beam, length_penalty=usual_alpha(penalty))
 
 
 def describe(run: RunDir, folder: ModelFolder, values: dict[str, Any], parameters: int) -> Manifest:
