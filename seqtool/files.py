@@ -114,6 +114,12 @@ def whole_folder(path: Path) -> Iterator[Path]:
             shutil.rmtree(workshop, ignore_errors=True)
 
 
+def require_new(path: Path) -> None:
+    """Raise if there is something at the place of a folder that is to be made."""
+    if os.path.lexists(path) and not (path.is_dir() and not any(path.iterdir())):
+        raise SeqtoolError(f"{path}: is there already and not empty; give another `out`")
+
+
 def restore_folders(parent: Path) -> None:
     """Put right what a killed process left of the folders it wrote: a former one has its name again, the rest goes."""
     for workshop in parent.glob(f".*{WORKSHOP}"):

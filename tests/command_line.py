@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from fork_server import INT
 
 SEQTOOL = [sys.executable, "-m", "seqtool"]
-FORKED = ("seqtool", "sacrebleu")
+FORKED = ("seqtool", "sacrebleu", "tests.faulty")
 # Names of variables that are read when Python starts or a library is loaded, so before a fork.
 READ_EARLY = re.compile("PYTHON|LANG|LC_|LD_|OMP_|MKL_|OPENBLAS_|TORCH_|CT2_|SACREBLEU$")
 

@@ -18,6 +18,7 @@ from seqtool.files import sha256_of
 from seqtool.run_directory import RunDir
 from seqtool.translation.average import average
 from seqtool.translation.translator import Translator
+from seqtool.unfinished import describe_surroundings, hash_state
 
 
 def make_checkpoints(run: RunDir, n: int) -> list[Path]:
@@ -29,7 +30,8 @@ def make_checkpoints(run: RunDir, n: int) -> list[Path]:
         folder.mkdir(parents=True)
         file = folder / "model.safetensors"
         save_file({name: tensor * (1 + number) for name, tensor in weights.items()}, file)
-        (folder / "state.json").write_text(json.dumps({"files": {file.name: sha256_of(file)}}))
+        state = {"files": {file.name: sha256_of(file)}, "step": number, "belongs_to": describe_surroundings(run)}
+        (folder / "state.json").write_text(json.dumps({**state, "sha256": hash_state(state)}))
         folders.append(folder)
     return folders
 
@@ -99,6 +101,12 @@ def test_damaged_and_missing_checkpoints_are_named(run, tmp_path):
     (second / "model.safetensors").write_bytes(b"not weights")
     with pytest.raises(SeqtoolError, match="not a safetensors file"):
         average([first, second], tmp_path / "out")
+    whole = copy.config.read_text()
+    copy.config.write_text(whole.replace("n_heads = 2", "n_heads = 4"))
+    for path in (first, copy.path):  # nothing in the weights tells
+        with pytest.raises(SeqtoolError, match=r"config\.toml: is not the"):
+            average([path], tmp_path / "out")
+    copy.config.write_text(whole)
     with pytest.raises(SeqtoolError, match="no such checkpoint"):
         average([tmp_path / "nothing"], tmp_path / "out")
     with pytest.raises(SeqtoolError, match="nothing to average"):
@@ -115,7 +123,8 @@ def test_a_full_disk_is_not_blamed_on_a_checkpoint(run, tmp_path, monkeypatch):
     with pytest.raises(SeqtoolError, match=r"out: cannot be written \(No space left on device\); make room"):
         average([run.path, run.path], tmp_path / "out")
     monkeypatch.undo()
-    average([run.path, run.path], tmp_path / "out")  # what was left behind is no obstacle
+    assert not (tmp_path / "out").exists()
+    average([run.path, run.path], tmp_path / "out")
 
 
 def make_copy(run: RunDir, folder: Path) -> RunDir:

@@ -5,7 +5,6 @@ One tensor at a time is read from every file, so that memory holds one model, ho
 
 import contextlib
 import dataclasses
-import json
 import math
 import shutil
 from collections.abc import Iterator, Sequence
@@ -19,11 +18,13 @@ from torch import Tensor
 
 from seqtool.config import load_config
 from seqtool.errors import SeqtoolError
-from seqtool.files import make_folder, open_whole, sha256_of
+from seqtool.files import make_folder, open_whole, require_new, sha256_of, whole_folder
 from seqtool.manifest import Manifest, ModelFacts
 from seqtool.model.loading import save_weights
 from seqtool.run_directory import RunDir
 from seqtool.translation.search.ensemble import check_same_tokens
+from seqtool.unfinished import STATE, open_checkpoint
+from seqtool.verification import checksum
 
 FLOATS = ("F64", "F32", "F16", "BF16")  # as safetensors names them
 
@@ -46,20 +47,23 @@ def average(paths: Sequence[Path], out: Path) -> RunDir:
     run = RunDir(out)
     if run.weights.exists():
         raise SeqtoolError(f"{out}: holds a model already; give another folder as `out`")
+    require_new(out)
     check_same_tokens([source.run for source in sources])
     for source in sources:
-        check_sum(source.weights)
+        verify(source)
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(open_weights(source.weights)) for source in sources]
         shapes = read_shapes(files[0], sources[0].weights)
         for file, source in zip(files[1:], sources[1:], strict=True):
             check_shapes(shapes, read_shapes(file, source.weights), sources[0].weights, source.weights)
         check_same_model(sources)
-        make_folder(out)
+        make_folder(out.absolute().parent)
         try:
-            copy_companions(sources[0].run, run)
-            save_weights({name: mean_of(files, name) for name in shapes}, run.weights)
-            run.write_manifest(describe(run, sources, shapes))
+            with whole_folder(out) as folder:
+                new = RunDir(folder)
+                copy_companions(sources[0].run, new)
+                save_weights({name: mean_of(files, name) for name in shapes}, new.weights)
+                new.write_manifest(describe(new, sources, shapes))
         except OSError as error:
             raise SeqtoolError(
                 f"{out}: cannot be written ({error.strerror}); make room or give another `out`"
@@ -81,15 +85,15 @@ def find_source(path: Path) -> Source:
     raise SeqtoolError(f"{path}: neither here nor above is a config.toml; leave the checkpoint in its run directory")
 
 
-def check_sum(weights: Path) -> None:
-    """Raise if the manifest, or the state of a checkpoint, beside a file of weights has another checksum for it."""
-    run, state = RunDir(weights.parent), weights.parent / "state.json"
-    known, origin = run.read_manifest().files.get(weights.name), run.manifest
-    if known is None:
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            known, origin = json.loads(state.read_text(encoding="utf-8"))["files"][weights.name], state
-    if known not in (None, sha256_of(weights)):
-        raise SeqtoolError(f"{weights}: damaged (it does not match its checksum in {origin.name}); leave it out")
+def verify(source: Source) -> None:
+    """Raise if the weights, the settings or the tokenizers are not those that the checkpoint or the model records."""
+    folder, name = source.weights.parent, source.weights.name
+    if (folder / STATE).exists():
+        recorded = open_checkpoint(source.run, folder).state["files"].get(name)
+        if recorded != checksum(source.weights):
+            raise SeqtoolError(f"{source.weights}: damaged (it does not match its checksum in {STATE}); leave it out")
+    elif source.run.manifest.exists():
+        source.run.verify()
 
 
 @contextlib.contextmanager

@@ -1,6 +1,5 @@
 """Turns the folder of a MarianMT (OPUS-MT) or Pegasus-shaped model into a run directory."""
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from seqtool.config import Config, DecodeConfig, TokenizerConfig, TransformerCon
 from seqtool.corpus.tokenizer.interface import SpecialIds, TokenizerPair
 from seqtool.corpus.tokenizer.marian import MarianTokenizer, check_pieces, check_special, make_marian
 from seqtool.errors import SeqtoolError
-from seqtool.files import whole_folder, write_whole
+from seqtool.files import require_new, whole_folder, write_whole
 from seqtool.manifest import DataFacts, Manifest, ModelFacts
 from seqtool.model.huggingface import TARGET, byte_limits, read_config, read_weights, usual_alpha
 from seqtool.model.kinds import build_model
@@ -35,8 +34,7 @@ class ImportReport:
 
 def import_huggingface(path: Path, out: Path) -> ImportReport:
     """Make the run directory `out` from a Hugging Face folder."""
-    if os.path.lexists(out) and (not out.is_dir() or any(out.iterdir())):
-        raise SeqtoolError(f"{out}: is there already and not empty; give another `out`")
+    require_new(out)
     folder = ModelFolder(path)
     values = folder.read_json("config.json")
     try:
