@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from seqtool.files import write_whole
-from seqtool.verification import require_regular
+from seqtool.verification import MIB, read_limited
 
 NEEDED = {  # in an entry of each kind, by those who read it
     "train": {"step": int, "epoch": int, "loss": float, "nll": float, "lr": float, "tokens_per_s": float},
@@ -23,6 +23,7 @@ NEEDED = {  # in an entry of each kind, by those who read it
 }
 OTHERS = ("loss", "bleu", "chrf")
 LARGEST = 1 << 63
+MAX_BYTES = 1024 * MIB
 
 
 class MetricsLog:
@@ -53,8 +54,7 @@ def read_metrics(path: Path) -> tuple[list[dict[str, Any]], int]:
     A last line without an end is of a run that was killed while writing it, and counts as neither.
     """
     try:
-        require_regular(path)
-        lines = path.read_bytes().split(b"\n")
+        lines = read_limited(path, MAX_BYTES).split(b"\n")
     except FileNotFoundError:
         return [], 0
     entries, n_damaged = [], 0

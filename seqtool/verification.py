@@ -6,6 +6,7 @@ set back, and a file that changed just now is not remembered, since another chan
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -29,7 +30,24 @@ def require_regular(path: Path, folder: Path | None = None) -> os.stat_result:
         raise SeqtoolError(f"{path}: is not a regular file; put a copy of the file itself there")
     if folder is not None and not path.resolve().is_relative_to(folder.resolve()):
         raise SeqtoolError(f"{path}: leads out of the folder; put a copy of the file itself there")
+    if facts.st_size > MIB and count_written(path) < facts.st_size / 2:  # it would cost time, and nothing to send
+        raise SeqtoolError(f"{path}: most of its bytes were never written; restore it from a copy")
     return facts
+
+
+def count_written(path: Path) -> int:
+    """Return how many bytes of a file are not in holes; all where the system cannot tell."""
+    written = end = 0
+    size = path.stat().st_size
+    with open(path, "rb") as file:
+        while end < size:
+            try:
+                start = os.lseek(file.fileno(), end, os.SEEK_DATA)
+                end = os.lseek(file.fileno(), start, os.SEEK_HOLE)
+            except OSError as error:
+                return written if error.errno == errno.ENXIO else size  # the rest is one hole
+            written += end - start
+    return written
 
 
 def read_limited(path: Path, limit: int, *, stream: bool = False) -> bytes:

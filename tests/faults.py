@@ -6,9 +6,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from command_line import run_command
 
@@ -128,3 +130,44 @@ def strike(command: list[str], within: Path, moment: tuple[str, int], number: si
     assert done.returncode in allowed, (moment, done.returncode, done.stderr)  # 0 where all that counts was done
     assert "Traceback" not in done.stderr, (moment, done.stderr)
     return done.stderr
+
+
+class Measured(NamedTuple):
+    """How a process ended, and what it cost."""
+
+    code: int
+    out: str
+    errors: str
+    seconds: float  # of computation
+    mebibytes: int  # at its peak
+
+
+LAUNCHER = """
+import json, resource, subprocess, sys
+resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
+try:
+    code = subprocess.run(sys.argv[3:], timeout=float(sys.argv[2])).returncode
+except subprocess.TimeoutExpired:
+    code = -9
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+json.dump([code, usage.ru_utime + usage.ru_stime, usage.ru_maxrss >> 10], open(sys.argv[1], "w"))
+"""
+
+
+def run_measured(*arguments: object, stdin: str | Path = "", patience: float = SECONDS) -> Measured:
+    """Run `seqtool ARGUMENTS` as a new process; it may not wait for ever, nor take all memory.
+
+    It is launched by a small process, as one that is forked from a large one would count that one's memory as its own.
+    """
+    command = [sys.executable, "-m", "seqtool", *map(str, arguments)]
+    with tempfile.TemporaryDirectory() as folder:
+        given, out, errors, usage = (Path(folder, name) for name in ("in", "out", "errors", "usage"))
+        if isinstance(stdin, str):
+            given.write_text(stdin)
+        with open(given if isinstance(stdin, str) else stdin, "rb") as file, open(out, "wb") as to:
+            with open(errors, "wb") as said:
+                launch = [sys.executable, "-S", "-c", LAUNCHER, str(usage), str(patience), *command]
+                subprocess.run(launch, stdin=file, stdout=to, stderr=said, check=True)
+        code, seconds, mebibytes = json.loads(usage.read_text())
+        texts = [path.read_text(encoding="utf-8", errors="replace") for path in (out, errors)]
+    return Measured(code, *texts, seconds, mebibytes)

@@ -72,7 +72,7 @@ class CTranslate2Engine:
                 intra_threads=1,
                 max_queued_batches=-1,
             )
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, LookupError, MemoryError) as error:
             raise SeqtoolError(
                 f"{folder}: ctranslate2 cannot load this model ({error}); "
                 "make it again with 'seqtool export', or use `engine='torch'`"

@@ -4,9 +4,7 @@ Only files of known names are opened, none outside the folder (but for the store
 to), JSON is parsed and nothing is run. An old pickle is read by torch's loader for weights alone.
 """
 
-import errno
 import json
-import os
 import re
 import warnings
 import zipfile
@@ -19,7 +17,7 @@ from numpy.typing import NDArray
 
 from seqtool.errors import SeqtoolError
 from seqtool.translation.export.ctranslate2 import read_float32
-from seqtool.verification import MIB, read_limited
+from seqtool.verification import MIB, count_written, read_limited
 
 MAX_BYTES = 16 * MIB  # of any file but the weights: five times a vocabulary of OPUS-MT
 SAFETENSORS, INDEX, PICKLE = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
@@ -163,21 +161,6 @@ def check_size(files: list[Path], least: int, most: int) -> None:
     for file in files:
         if count_written(file) < file.stat().st_size / 2:
             raise SeqtoolError(f"{file}: most of its bytes were never written; download it again")
-
-
-def count_written(path: Path) -> int:
-    """Return how many bytes of a file are not in holes; all if the system cannot tell."""
-    written = end = 0
-    size = path.stat().st_size
-    with open(path, "rb") as file:
-        while end < size:
-            try:
-                start = os.lseek(file.fileno(), end, os.SEEK_DATA)
-                end = os.lseek(file.fileno(), start, os.SEEK_HOLE)
-            except OSError as error:
-                return written if error.errno == errno.ENXIO else size  # the rest is one hole
-            written += end - start
-    return written
 
 
 def check_zip(path: Path) -> None:
