@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from seqtool.durations import format_seconds
+from seqtool.visible import make_visible
 
 BAR_WIDTH = 16
 SECONDS_IN_PLACE = 0.1  # between two states of a line on a terminal
@@ -99,7 +100,7 @@ class ProgressLine:
 
 def describe(progress: Progress, speed: float | None, left: float | None, bar_width: int = 0) -> list[str]:
     """Return what there is to say of a state: stage, share done, what is done, speed, time left."""
-    parts = [progress.stage]
+    parts = [make_visible(progress.stage)]
     if progress.fraction is not None:
         bar = f"{'█' * int(progress.fraction * bar_width):░<{bar_width}} " if bar_width else ""
         parts.append(f"{bar}{progress.fraction:.0%}")

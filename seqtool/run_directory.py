@@ -230,8 +230,9 @@ class RunDir:
 
     def write_config(self, text: str) -> None:
         """Write config.toml if it changes, and keep the manifest of a model that is there already true to it."""
-        if self.config.exists() and self.config.read_text(encoding="utf-8") == text:
-            return
+        with contextlib.suppress(FileNotFoundError):
+            if read_limited(self.config, MAX_MANIFEST).decode("utf-8", "replace") == text:
+                return
         write_whole(self.config, text)
         manifest = self.read_manifest()
         if self.config.name in manifest.files:

@@ -36,7 +36,7 @@ def require_regular(path: Path, folder: Path | None = None) -> os.stat_result:
 
 
 def count_written(path: Path) -> int:
-    """Return how many bytes of a file are not in holes; all where the system cannot tell."""
+    """Return how many bytes of a file are not in holes; all if the system cannot tell."""
     written = end = 0
     size = path.stat().st_size
     with open(path, "rb") as file:
@@ -53,11 +53,14 @@ def count_written(path: Path) -> int:
 def read_limited(path: Path, limit: int, *, stream: bool = False) -> bytes:
     """Return the content of a file of at most `limit` bytes; a pipe or device only where a stream is allowed."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if stream else os.O_NONBLOCK))
+    facts = os.fstat(handle)
+    is_regular = stat.S_ISREG(facts.st_mode)
+    if stat.S_ISDIR(facts.st_mode) or not (stream or is_regular):
+        os.close(handle)
+        raise SeqtoolError(f"{path}: is not a regular file; put a copy of the file itself there")
     with open(handle, "rb") as file:
-        facts = os.fstat(handle)
-        if not stream and not stat.S_ISREG(facts.st_mode):
-            raise SeqtoolError(f"{path}: is not a regular file; put a copy of the file itself there")
-        content = file.read(limit + 1) if facts.st_size <= limit else b""
+        most = min(limit, facts.st_size) if is_regular else limit  # memory is taken for as much as is asked for
+        content = file.read(most + 1) if facts.st_size <= limit else b""
     if facts.st_size > limit or len(content) > limit:
         raise SeqtoolError(f"{path}: is larger than the {limit:,} bytes that such a file may have")
     return content

@@ -164,10 +164,10 @@ def run_measured(*arguments: object, stdin: str | Path = "", patience: float = S
         given, out, errors, usage = (Path(folder, name) for name in ("in", "out", "errors", "usage"))
         if isinstance(stdin, str):
             given.write_text(stdin)
-        with open(given if isinstance(stdin, str) else stdin, "rb") as file, open(out, "wb") as to:
-            with open(errors, "wb") as said:
-                launch = [sys.executable, "-S", "-c", LAUNCHER, str(usage), str(patience), *command]
-                subprocess.run(launch, stdin=file, stdout=to, stderr=said, check=True)
+        source = given if isinstance(stdin, str) else stdin
+        launch = [sys.executable, "-S", "-c", LAUNCHER, str(usage), str(patience), *command]
+        with open(source, "rb") as file, open(out, "wb") as to, open(errors, "wb") as said:
+            subprocess.run(launch, stdin=file, stdout=to, stderr=said, check=True)
         code, seconds, mebibytes = json.loads(usage.read_text())
         texts = [path.read_text(encoding="utf-8", errors="replace") for path in (out, errors)]
     return Measured(code, *texts, seconds, mebibytes)

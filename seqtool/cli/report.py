@@ -20,8 +20,9 @@ def report(
     """
     from seqtool.evaluation.report.report import write_report
     from seqtool.run_directory import RunDir
+    from seqtool.visible import make_visible
 
     folder = RunDir(run)
     for note in write_report(folder, attention):
         notify(f"{note}")
-    print(folder.report)
+    print(make_visible(str(folder.report)))

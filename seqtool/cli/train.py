@@ -20,6 +20,7 @@ from seqtool.errors import OptionError
 from seqtool.process import choose_device, rank
 from seqtool.run_directory import RunDir
 from seqtool.training.parent import describe_parent
+from seqtool.visible import make_visible
 
 if TYPE_CHECKING:
     from seqtool.training.request import TrainRequest
@@ -126,5 +127,5 @@ def print_settings(request: "TrainRequest") -> None:
     names = {*resolved.origins, *here}
     remarks = {name: "; ".join(filter(None, (resolved.origins.get(name), here.get(name)))) for name in names}
     if resolved.preset:
-        print(f"# {resolved.preset}\n")
+        print(f"# {make_visible(resolved.preset)}\n")
     print(config_to_toml(resolved.config, remarks), end="")

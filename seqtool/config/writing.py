@@ -7,6 +7,7 @@ from typing import Any
 
 from seqtool.config.configuration import Config
 from seqtool.durations import count
+from seqtool.visible import make_visible
 
 
 def config_to_toml(config: Config, remarks: Mapping[str, str] | None = None) -> str:
@@ -20,7 +21,7 @@ def config_to_toml(config: Config, remarks: Mapping[str, str] | None = None) -> 
         lines += [f"[{section.name}]"]
         for field in dataclasses.fields(part):
             value = f"{field.name} = {_toml_value(getattr(part, field.name))}"
-            remark = (remarks or {}).get(f"{section.name}.{field.name}")
+            remark = make_visible((remarks or {}).get(f"{section.name}.{field.name}", ""))
             lines.append(f"{value:<34} # {field.metadata['help']}" + (f" [{remark}]" if remark else ""))
         lines.append("")
     return "\n".join(lines)
@@ -32,7 +33,8 @@ def _toml_value(value: Any) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(_toml_value(item) for item in value) + "]"
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        text = json.dumps(value, ensure_ascii=False)
+        return "".join(char if char.isprintable() else f"\\U{ord(char):08X}" for char in text)
     return repr(value)
 
 

@@ -15,6 +15,8 @@ MOST_TIMES = 2
 
 def count_weights(run: RunDir) -> int | None:
     """Count the numbers in model.safetensors by its header; None if it cannot be read."""
+    if not run.weights.is_file():
+        return None
     try:
         with safe_open(run.weights, framework="np") as file:
             return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys()) or None  # noqa: SIM118

@@ -20,7 +20,7 @@ from seqtool.training.distributed import Workers
 from seqtool.training.sharding import AnyTensor, Rows
 from seqtool.training.tensor_file import write_tensors
 from seqtool.unfinished import STATE, read_state
-from seqtool.verification import seal
+from seqtool.verification import require_regular, seal
 
 Groups = Mapping[str, Mapping[str, AnyTensor]]  # tensors by name, by the file they go to
 ALONE = Workers(0, 1, torch.device("cpu"))
@@ -161,6 +161,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     try:
         state = read_state(path)
         for name, expected in state["files"].items():
+            require_regular(path / name, path)
             if sha256_of(path / name) != expected:
                 raise SeqtoolError(f"{path}: damaged checkpoint ({name} does not match its checksum)")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from seqtool.durations import format_seconds
+from seqtool.visible import make_visible
 
 SPARKS = "▁▂▃▄▅▆▇█"
 
@@ -34,7 +35,7 @@ class TrainingDisplay:
     def say(self, text: str) -> None:
         """Show one line that stays."""
         if not self.quiet:
-            self.console.print(text, soft_wrap=True, markup=False)
+            self.console.print(make_visible(text), soft_wrap=True, markup=False)
 
     def sign(self, bleu: str, chrf: str) -> None:
         """Say by which signatures validation scores, before the first score is shown."""
@@ -62,7 +63,8 @@ class TrainingDisplay:
         elif entry["kind"] == "train":
             self.say(train_line(entry, total_steps, seconds_left))
         elif entry["kind"] == "valid":
-            self.say(valid_line(entry))
+            for line in valid_lines(entry):
+                self.say(line)
         if entry["kind"] == "note":
             self.say(entry["text"])
 
@@ -147,13 +149,14 @@ def train_line(entry: dict[str, Any], total_steps: int, seconds_left: float | No
     )
 
 
-def valid_line(entry: dict[str, Any]) -> str:
-    """Return a validation report as a line."""
+def valid_lines(entry: dict[str, Any]) -> list[str]:
+    """Return a validation report as a line for each set."""
     best = "  (best so far)" if entry["best"] else ""
-    return (
+    first = (
         f"step {entry['step']:,}  valid loss {entry['loss']:.4f}  perplexity {entry['perplexity']:.2f}  "
         f"BLEU {entry['bleu']:.2f}  chrF {entry['chrf']:.2f}{best}"
-    ) + "".join(
-        f"\n  {name}: valid loss {other['loss']:.4f}  BLEU {other['bleu']:.2f}  chrF {other['chrf']:.2f}"
-        for name, other in entry.get("others", {}).items()
     )
+    return [first] + [
+        f"  {name}: valid loss {other['loss']:.4f}  BLEU {other['bleu']:.2f}  chrF {other['chrf']:.2f}"
+        for name, other in entry.get("others", {}).items()
+    ]

@@ -213,8 +213,10 @@ def find_damage(folder: Path, manifest: dict[str, Any]) -> str | None:
             if size != described["count"] * TYPES[described["type"]] or checksum(path) != described["sha256"]:
                 return f"{path} is damaged"
         expected = manifest.get("held_out_sha256")  # an early version did not record it
-        if expected is not None and checksum(folder / HELD_OUT) != expected:
-            return f"{folder / HELD_OUT} is damaged"
+        if expected is not None:
+            require_regular(folder / HELD_OUT, folder)
+            if checksum(folder / HELD_OUT) != expected:
+                return f"{folder / HELD_OUT} is damaged"
     except (KeyError, TypeError, OSError) as error:
         return f"{folder} is damaged ({error})"
     except SeqtoolError as error:

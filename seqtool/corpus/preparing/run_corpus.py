@@ -189,7 +189,7 @@ def _settings(config: TokenizerConfig, seed: int) -> dict[str, Any]:
 
 def _write_tokenizers(run: RunDir, tokenizers: TokenizerPair) -> None:
     def write(tokenizer: Tokenizer, path: Path) -> None:
-        if not path.exists() or path.read_bytes() != tokenizer.model:
+        if not path.is_file() or path.read_bytes() != tokenizer.model:
             tokenizer.save(path)
 
     write(tokenizers.source, run.tokenizer)

@@ -163,15 +163,16 @@ def check_files(run: RunDir, sums: Mapping[str, str], verify: bool) -> list[File
             state = ("whole" if checksum(path) == expected else "damaged") if verify else "not checked"
         except OSError:
             size, state = 0, "missing"
-        except SeqtoolError:
-            size, state = 0, "damaged"
+        except SeqtoolError as error:  # it is no file of this folder
+            checks.append(FileCheck(name, expected, 0, "damaged", str(error)))
+            continue
         checks.append(FileCheck(name, expected, size, state))
     return checks
 
 
 def accept_changes(run: RunDir, manifest: Manifest, check: FileCheck) -> FileCheck:
     """Return the check of a file, changed where it is config.toml and only its [decode] differs."""
-    if check.name != run.config.name or check.state != "damaged" or not manifest.settings_sha256:
+    if check.name != run.config.name or check.state != "damaged" or check.cause or not manifest.settings_sha256:
         return check
     try:
         return replace(check, state="changed in [decode]") if run.may_differ(manifest) else check

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seqtool.metrics_log import LARGEST, read_metrics
+from seqtool.metrics_log import LARGEST, MAX_BYTES, read_metrics
 from seqtool.run_directory import RunDir
+from seqtool.verification import read_limited
 
 Record = dict[str, Any]
 
@@ -79,7 +80,7 @@ def read_translated_pairs(run: RunDir) -> list[TranslatedPair]:
 def _read_json_lines(path: Path) -> list[Record]:
     """Return the objects of a JSON Lines file; a line cut short by a crash is left out."""
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = read_limited(path, MAX_BYTES).split(b"\n")
     except FileNotFoundError:
         return []
     found = []

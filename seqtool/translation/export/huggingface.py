@@ -6,6 +6,7 @@ begin. All our tokens stay, so that probabilities are the same; those that are n
 """
 
 import contextlib
+import itertools
 import json
 import warnings
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from seqtool.corpus.tokenizer.marian import MarianTokenizer
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
 from seqtool.files import make_folder, to_json, whole_folder, write_whole
+from seqtool.metrics_log import MAX_BYTES
 from seqtool.model.huggingface import SOURCE, TARGET, their_sinusoids, usual_power, write_config, write_weights
 from seqtool.run_directory import RunDir
 from seqtool.translation.engines.interface import USUAL_LENGTH_PENALTY
@@ -31,6 +33,7 @@ from seqtool.translation.export.languages import Languages
 from seqtool.translation.export.made_up import make_up_sentences
 from seqtool.translation.export.model_card import write_card
 from seqtool.translation.export.record import RECORD, make_record
+from seqtool.verification import read_limited
 
 TOLERANCE = 1e-5  # of the log-probability of a token in float64, the largest difference that is accepted
 
@@ -221,9 +224,10 @@ def their_length_penalty(run: RunDir, config: Config) -> float:
     alpha = config.decode.length_penalty if config.decode.length_penalty != "auto" else chosen
     alpha = USUAL_LENGTH_PENALTY if alpha is None else float(alpha)
     try:
-        lines = [json.loads(line)["ref"] for line in run.valid_lines.read_text(encoding="utf-8").splitlines()[:500]]
+        records = filter(None, read_limited(run.valid_lines, MAX_BYTES).split(b"\n"))
+        lines = [json.loads(record)["ref"] for record in itertools.islice(records, 500)]
         lengths = [len(ids) + 1 for ids in load_pair(run).target.encode_batch(lines)]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, SeqtoolError):
         lengths = []
     return usual_power(alpha, sum(lengths) / len(lengths)) if lengths else usual_power(alpha)
 

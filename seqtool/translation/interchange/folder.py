@@ -5,6 +5,7 @@ to), JSON is parsed and nothing is run. An old pickle is read by torch's loader 
 """
 
 import json
+import os
 import re
 import warnings
 import zipfile

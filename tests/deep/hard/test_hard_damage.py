@@ -56,7 +56,7 @@ def arguments_of(command: str, run: Path, folder: Path) -> list[object]:
         "info": ["info", run, "--json"],
         "score": ["score", "-m", run, *pair],
         "eval": ["eval", "-m", run, *pair],
-        "report": ["report", run, "-o", folder / "out" / "report.html"],
+        "report": ["report", run, "--no-attention"],
         "export": ["export", "-m", run, "--to", "ctranslate2", "-o", folder / "out" / "export"],
     }[command]
 

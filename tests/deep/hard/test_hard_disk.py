@@ -102,15 +102,12 @@ def writing_commands(folder: Path, model: RunDir, out: Path) -> dict[str, list[s
         "tokenizer": ["tokenizer", "train", *corpus, "-o", str(out / "tokenizer"), "--vocab-size", "400"],
         "prepare": ["prepare", *corpus, "-o", str(out), "--preset", "tiny", "--set", "tokenizer.vocab_size=400"],
         "average": ["average", "-o", str(out / "average"), ours, ours],
-        "report": ["report", ours, "-o", str(out / "report.html"), "--no-attention"],
         "attention": ["translate", "-m", ours, "-i", str(lines), "--show-attention", str(out / "map.svg")],
     }
     return {name: [*SEQTOOL, *command] for name, command in found.items()}
 
 
-@pytest.mark.parametrize(
-    "name", ["translate", "export", "split", "tokenizer", "prepare", "average", "report", "attention"]
-)
+@pytest.mark.parametrize("name", ["translate", "export", "split", "tokenizer", "prepare", "average", "attention"])
 def test_other_commands_say_that_the_disk_is_full(disk: Path, tmp_path: Path, model: RunDir, name: str) -> None:
     command = writing_commands(tmp_path, model, disk)[name]
     run_to_end(command)
@@ -131,7 +128,7 @@ def test_other_commands_say_that_the_disk_is_full(disk: Path, tmp_path: Path, mo
 
 
 @pytest.mark.parametrize(
-    "name", ["translate", "export", "split", "tokenizer", "prepare", "average", "report", "attention", "train"]
+    "name", ["translate", "export", "split", "tokenizer", "prepare", "average", "attention", "train"]
 )
 def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path, model: RunDir, name: str) -> None:
     out = tmp_path / "out"

@@ -61,6 +61,9 @@ def test_names_of_files_and_values_of_options(model: RunDir, tmp_path: Path) -> 
     run("eval", "--hyp", name, name, what="eval: name of a file", streams="stderr")
     for option in (f"{FORGED}.x=1", f"train.{FORGED}=1", f"train.lr={FORGED}", f"model.kind={FORGED}"):
         run("train", tmp_path / "a.tsv", "--set", option, what="train: --set")
+    settings = tmp_path / f"{IN_A_NAME[:100]}.toml"
+    settings.write_text("[train]\nlr = 1e-3\n[model]\ndropout = 0.3\n")
+    run("train", "--config", settings, "--print-config", what="train: --print-config")
     for option in ("--preset", "--device", "--seed", "--steps", "--languages", f"--{FORGED}", "--config"):
         run("train", tmp_path / "a.tsv", option, FORGED, what=f"train: {option if FORGED not in option else 'option'}")
     run(FORGED, what="name of a command")
@@ -120,7 +123,7 @@ def test_what_a_model_holds(model: RunDir, tmp_path: Path) -> None:
         for command in (["translate", "-m", folder.path], ["score", "-m", folder.path, *pair], ["info", folder.path]):
             run(*command, stdin=b"two dogs\n", what=f"{command[0]}: {what}")
         run("eval", "-m", folder.path, *pair, "--metrics", "bleu", what=f"eval: {what}")
-        run("report", folder.path, "-o", tmp_path / "r.html", what=f"report: {what}")
+        run("report", folder.path, what=f"report: {what}")
         run("export", "-m", folder.path, "--to", "ctranslate2", "-o", tmp_path / "e", what=f"export: {what}")
 
     changed = copy()
