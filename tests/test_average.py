@@ -18,7 +18,8 @@ from seqtool.files import sha256_of
 from seqtool.run_directory import RunDir
 from seqtool.translation.average import average
 from seqtool.translation.translator import Translator
-from seqtool.unfinished import describe_surroundings, hash_state
+from seqtool.unfinished import describe_surroundings
+from seqtool.verification import seal
 
 
 def make_checkpoints(run: RunDir, n: int) -> list[Path]:
@@ -31,7 +32,7 @@ def make_checkpoints(run: RunDir, n: int) -> list[Path]:
         file = folder / "model.safetensors"
         save_file({name: tensor * (1 + number) for name, tensor in weights.items()}, file)
         state = {"files": {file.name: sha256_of(file)}, "step": number, "belongs_to": describe_surroundings(run)}
-        (folder / "state.json").write_text(json.dumps({**state, "sha256": hash_state(state)}))
+        (folder / "state.json").write_text(json.dumps({**state, "sha256": seal(state)}))
         folders.append(folder)
     return folders
 
