@@ -1,4 +1,4 @@
-"""docs/architecture.md names files and folders; each of them exists, and each room is named."""
+"""docs/architecture.md names files and folders; each of them exists, and each room and each module outside of one is named."""
 
 import re
 from pathlib import Path
@@ -14,6 +14,8 @@ def test_every_path_that_the_page_names_exists() -> None:
 
 
 def test_every_room_is_named() -> None:
+    modules = {f"seqtool/{path.name}" for path in (ROOT / "seqtool").glob("[!_]*.py")}
+    assert [module for module in sorted(modules) if f"`{module}`" not in PAGE] == []
     folders = {path.parent.relative_to(ROOT) for path in (ROOT / "seqtool").glob("**/*.py")}
     rooms = {f"{folder}/" for folder in folders if folder != Path("seqtool")}
     parents = {"seqtool/corpus/", "seqtool/translation/", "seqtool/evaluation/"}
