@@ -1,4 +1,4 @@
-"""docs/architecture.md names files and folders; each of them exists, and each room and each module outside of one is named."""
+"""docs/architecture.md names files and folders: each of them exists, and no room or module beside them is missing."""
 
 import re
 from pathlib import Path

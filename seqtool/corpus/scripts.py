@@ -21,35 +21,19 @@ SPACELESS = "".join(RANGES[script] for script in (*EAST_ASIAN, *SOUTH_EAST_ASIAN
 OWN_SHARE = 0.3  # of the letters; a text has this share of a script even with many names and terms in Latin letters
 KANA_SHARE = 0.1  # of Han and kana together; Japanese has four times as much, Chinese next to none
 
-_LETTER = re.compile(r"[^\W\d_]")
+_NO_LETTERS = re.compile(r"[\W\d_]+")
+_ANY = re.compile(f"[{''.join(RANGES.values())}]")
 _SCRIPTS = {script: re.compile(f"[{characters}]") for script, characters in RANGES.items()}
 
 
-def count_scripts(lines: Iterable[str]) -> Counter[str]:
-    """Count the letters of each script; all scripts without a name here are one."""
-    counts: Counter[str] = Counter()
-    for line in lines:
-        if line.isascii():
-            counts[OTHER] += len(_LETTER.findall(line))
-            continue
-        found = {script: len(pattern.findall(line)) for script, pattern in _SCRIPTS.items()}
-        counts.update(found)
-        rest = line
-        for script, number in found.items():
-            rest = _SCRIPTS[script].sub("", rest) if number else rest
-        counts[OTHER] += len(_LETTER.findall(rest))
-    return counts
-
-
 def share_scripts(lines: Iterable[str]) -> dict[str, float]:
-    """Return the share of the letters that each script has, the largest first."""
-    return shares_of(count_scripts(lines))
-
-
-def shares_of(counts: Counter[str]) -> dict[str, float]:
-    """Return each script's share of all letters, the largest first."""
-    total = counts.total()
-    return {script: round(number / total, 4) for script, number in counts.most_common() if number}
+    """Return the share of the letters that each script has, the largest first; scripts without a name here are one."""
+    text = "".join(lines)
+    counts: Counter[str] = Counter()
+    for script, pattern in _SCRIPTS.items() if _ANY.search(text) else ():
+        text, counts[script] = pattern.subn("", text)
+    counts[OTHER] = len(_NO_LETTERS.sub("", text))
+    return {script: round(number / counts.total(), 4) for script, number in counts.most_common() if number}
 
 
 def name_writing(shares: Mapping[str, float]) -> str:

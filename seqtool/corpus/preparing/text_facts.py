@@ -7,7 +7,7 @@ import numpy as np
 from seqtool.corpus.cleaning.hashing import hash_pairs
 from seqtool.corpus.cleaning.rules import Verdicts
 from seqtool.corpus.reading.lines import PairBlock
-from seqtool.corpus.scripts import count_scripts, shares_of
+from seqtool.corpus.scripts import share_scripts
 from seqtool.corpus.sentences import count_sentences
 from seqtool.corpus.text import clean_text
 
@@ -22,8 +22,8 @@ class TextSample:
     def __init__(self, pairs: int) -> None:
         """`pairs` is the number of pairs in the corpora."""
         self._limit = np.uint64(min(_HIGHEST, (_HIGHEST + 1) * SAMPLE_PAIRS // max(1, pairs)))
-        self._scripts = (count_scripts([]), count_scripts([]))
-        self._lines = self._single = 0
+        self._texts: tuple[list[str], list[str]] = ([], [])
+        self._single = 0
 
     def add(self, block: PairBlock, verdicts: Verdicts) -> None:
         """Look at the chosen ones among the pairs of a block that are kept."""
@@ -33,15 +33,15 @@ class TextSample:
                 clean_text(side.line(i)[: 4 * MOST_CHARS].decode("utf-8", "ignore"))[:MOST_CHARS]
                 for side in (block.src, block.tgt)
             )
-            self._scripts[0].update(count_scripts([source]))
-            self._scripts[1].update(count_scripts([target]))
-            self._lines += 1
+            self._texts[0].append(source)
+            self._texts[1].append(target)
             self._single += count_sentences(source) == 1
 
     def describe(self) -> dict[str, Any]:
         """Return the share of the letters that each script has, and of the sources that are a single sentence."""
+        n_lines = len(self._texts[0])
         return {
-            "scripts": dict(zip(("source", "target"), map(shares_of, self._scripts), strict=True)),
-            "single_sentences": round(self._single / self._lines, 4) if self._lines else None,
-            "lines": self._lines,
+            "scripts": dict(zip(("source", "target"), map(share_scripts, self._texts), strict=True)),
+            "single_sentences": round(self._single / n_lines, 4) if n_lines else None,
+            "lines": n_lines,
         }
