@@ -83,25 +83,16 @@ def iterate_batches(
     dropout: BpeDropout | None = None,
 ) -> Iterator[Batch]:
     """Yield one worker's batches without end from (epoch, index) on; close() ends the thread that makes them."""
-    batches = _all_batches(corpus, plan, special, start, rank, n_workers, dropout)
-    return Prefetched(batches, prefetch) if prefetch else batches
 
+    def batches() -> Iterator[Batch]:
+        first_epoch, first_index = start
+        for epoch in itertools.count(first_epoch):
+            epoch_plan = plan.epoch(epoch)
+            for index in range(first_index, len(epoch_plan)):
+                yield make_batch(corpus, epoch_plan, special, epoch, index, rank, n_workers, dropout)
+            first_index = 0
 
-def _all_batches(
-    corpus: PairArrays,
-    plan: BatchPlan,
-    special: BothSpecialIds,
-    start: tuple[int, int],
-    rank: int,
-    n_workers: int,
-    dropout: BpeDropout | None,
-) -> Iterator[Batch]:
-    first_epoch, first_index = start
-    for epoch in itertools.count(first_epoch):
-        epoch_plan = plan.epoch(epoch)
-        for index in range(first_index, len(epoch_plan)):
-            yield make_batch(corpus, epoch_plan, special, epoch, index, rank, n_workers, dropout)
-        first_index = 0
+    return Prefetched(batches(), prefetch) if prefetch else batches()
 
 
 def make_batch(

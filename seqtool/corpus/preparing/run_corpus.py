@@ -50,11 +50,7 @@ def prepare_run(
     change = find_run_change(run, request, config, tokenizers)
     if change is None and dropped is None:
         return PreparedCorpus.open(run.prepared), ["the corpus is prepared already and has not changed"]
-    known = read_manifest(run.prepared)
-    damage = find_damage(run.prepared, known) if known is not None and change is not None else None
-    lost = (known is None or damage is not None) and _has_model(run)  # its own tokenizer serves to prepare again
-    ready = tokenizers or (load_pair(run) if change is None or lost else None)
-    _protect_model(run, ready, change)
+    ready = _choose_tokenizers(run, tokenizers, change)
     check_user_symbols(config.user_symbols)
     for corpus in request.against:  # errors in them are reported before the long part begins
         count_pairs(corpus)
@@ -65,24 +61,7 @@ def prepare_run(
     if pairs is None:
         show(Progress("counting", 0, None))
         pairs = sum(count_each(run, request.corpora))
-    survey = survey_corpora(
-        request.corpora if request.hold_out or not ready or not request.clean.shifted else (),
-        CleaningRules.learn(request.clean, OverlapHashes.read(request.against), request.corpora),
-        sample_pairs=0 if ready else config.sample_pairs,
-        held_out=request.data.held_out if request.hold_out else 0,
-        seed=request.seed,
-        pairs=pairs,
-        show=show,
-    )
-    require_pairs_left(survey, request)
-    notes = []
-    if ready:
-        _write_tokenizers(run, ready)
-    else:
-        show(Progress("training the tokenizer", 0, None))
-        notes = train_tokenizers(run, survey, config)
-    held_out = survey.held_out
-    del survey  # and with it the sample, which is large
+    held_out, notes = _make_tokenizers(run, request, config, ready, pairs, show)
     prepared = prepare_corpus(
         request,
         load_pair(run),
@@ -94,6 +73,45 @@ def prepare_run(
         dropped=dropped,
     )
     return prepared, [*before, *notes, *describe_preparation(prepared)]
+
+
+def _choose_tokenizers(run: RunDir, given: TokenizerPair | None, change: str | None) -> TokenizerPair | None:
+    """Return the tokenizers to prepare with, None if they are to be trained.
+
+    Those of a model serve to prepare its corpus again if that is lost; to replace them under a model is refused.
+    """
+    known = read_manifest(run.prepared)
+    damage = find_damage(run.prepared, known) if known is not None and change is not None else None
+    is_lost = (known is None or damage is not None) and _has_model(run)
+    ready = given or (load_pair(run) if change is None or is_lost else None)
+    _protect_model(run, ready, change)
+    return ready
+
+
+def _make_tokenizers(
+    run: RunDir,
+    request: PrepareRequest,
+    config: TokenizerConfig,
+    ready: TokenizerPair | None,
+    pairs: int,
+    show: ShowProgress,
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """Survey the corpora and write the run's tokenizers; return the pairs to hold out, and notes for the user."""
+    survey = survey_corpora(
+        request.corpora if request.hold_out or not ready or not request.clean.shifted else (),
+        CleaningRules.learn(request.clean, OverlapHashes.read(request.against), request.corpora),
+        sample_pairs=0 if ready else config.sample_pairs,
+        held_out=request.data.held_out if request.hold_out else 0,
+        seed=request.seed,
+        pairs=pairs,
+        show=show,
+    )
+    require_pairs_left(survey, request)
+    if ready:
+        _write_tokenizers(run, ready)
+        return survey.held_out, []
+    show(Progress("training the tokenizer", 0, None))
+    return survey.held_out, train_tokenizers(run, survey, config)
 
 
 def find_run_change(
