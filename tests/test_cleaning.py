@@ -19,10 +19,10 @@ from seqtool.corpus.cleaning.rules import (
     dropped_lines,
     require_usable,
 )
-from seqtool.corpus.reading.blocks import decode_line, read_blocks
+from seqtool.corpus.reading.blocks import read_blocks
 from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.reading.lines import LineBlock, PairBlock
-from seqtool.corpus.text import clean_text
+from seqtool.corpus.text import clean_text, decode_strictly
 from seqtool.errors import SeqtoolError
 
 CONFIG = CleanConfig(max_words=10, max_chars=60, max_ratio=3.0)
@@ -41,7 +41,7 @@ CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 def test_measures_are_those_of_plain_python(lines):
     measures = measure_lines(LineBlock.from_lines(lines))
     for i, line in enumerate(lines):
-        text = decode_line(line)
+        text = decode_strictly(line)
         assert measures.invalid[i] == (text is None)
         if text is not None:
             ascii_space = "\t\n\v\f\r "

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from seqtool.corpus.reading import blocks as reading
 from seqtool.corpus.reading import opening
-from seqtool.corpus.reading.blocks import count_lines, count_pairs, decode_line, read_blocks, read_lines, read_pairs
+from seqtool.corpus.reading.blocks import count_lines, count_pairs, read_blocks, read_lines, read_pairs
 from seqtool.corpus.reading.corpus import Corpus, parse_corpus, parse_corpus_option
 from seqtool.corpus.reading.forms import LINES, TSV, form_of
 from seqtool.corpus.reading.lines import LineBlock, RawPair
 from seqtool.corpus.reading.parting import LineCountError
+from seqtool.corpus.text import decode_strictly
 from seqtool.errors import SeqtoolError
 
 # Bytes that matter to a reader of lines are drawn more often than others.
@@ -128,8 +129,8 @@ def test_line_numbers_are_those_of_sed(tmp_path):
 
 
 def test_a_line_that_is_not_utf8_decodes_to_none():
-    assert decode_line(b"gr\xfc\xdfe") is None
-    assert decode_line("grüße".encode()) == "grüße"
+    assert decode_strictly(b"gr\xfc\xdfe") is None
+    assert decode_strictly("grüße".encode()) == "grüße"
 
 
 def test_columns_after_the_second_are_ignored_and_marked(tmp_path):

@@ -15,3 +15,11 @@ def clean_text(text: str) -> str:
     if text.isprintable():  # nearly always, and quick to find out: there is nothing but spaces to take away
         return text.strip()
     return _BREAKS.sub(" ", text).strip() if _VISIBLE.search(text) else ""
+
+
+def decode_strictly(line: bytes) -> str | None:
+    """Return the text of a line, None if it is not UTF-8."""
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return None

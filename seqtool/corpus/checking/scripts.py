@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from seqtool.corpus.reading.blocks import decode_line
 from seqtool.corpus.reading.lines import LineBlock, Mask, Offsets
+from seqtool.corpus.text import decode_strictly
 
 MIN_LETTERS = 2  # in lines with fewer letters a script is no sign of a language
 
@@ -97,9 +97,11 @@ def _letters_of(block: LineBlock) -> tuple[NDArray[np.uint8], Offsets, Offsets]:
     script_of = script_table().script_of
     if block.data.isascii():
         return np.frombuffer(block.data.translate(script_of[:256].tobytes()), np.uint8), block.starts, block.ends
-    text = decode_line(block.data)
+    text = decode_strictly(block.data)
     if text is None:
-        return _letters_of(LineBlock.from_lines([b"" if decode_line(line) is None else line for line in block.lines()]))
+        return _letters_of(
+            LineBlock.from_lines([b"" if decode_strictly(line) is None else line for line in block.lines()])
+        )
     codes = np.frombuffer(text.encode("utf-32-le"), "<u4")
     following = np.flatnonzero((np.frombuffer(block.data, np.uint8) & 0xC0) == 0x80)
     starts, ends = (places - np.searchsorted(following, places) for places in (block.starts, block.ends))

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqtool.corpus.cleaning.hashing import Hashes, hash_lines
-from seqtool.corpus.reading.blocks import decode_line
 from seqtool.corpus.reading.lines import LineBlock, Mask, Offsets, PairBlock
-from seqtool.corpus.text import clean_text
+from seqtool.corpus.text import clean_text, decode_strictly
 
 Codes = NDArray[np.uint8]
 
@@ -104,9 +103,9 @@ def _mark_lines(block: LineBlock, places: Offsets) -> Mask:
 
 
 def _find_invalid(block: LineBlock) -> Mask:
-    if decode_line(block.data) is not None:  # then each line is valid, for a "\n" is never part of a character
+    if decode_strictly(block.data) is not None:  # then each line is valid, for a "\n" is never part of a character
         return np.zeros(len(block), bool)
-    return np.array([decode_line(line) is None for line in block.lines()], bool)
+    return np.array([decode_strictly(line) is None for line in block.lines()], bool)
 
 
 def _is_unicode_blank(block: LineBlock, codes: Codes, starts: Offsets, ends: Offsets) -> Mask:
@@ -121,5 +120,5 @@ def _is_unicode_blank(block: LineBlock, codes: Codes, starts: Offsets, ends: Off
     candidates |= (first == 0xEF) & (second == 0xBB) & (third == 0xBF)
     blank = np.zeros(len(block), bool)
     for i in np.flatnonzero(candidates & (ends > starts)):
-        blank[i] = not clean_text(decode_line(block.data[starts[i] : ends[i]]) or "?")
+        blank[i] = not clean_text(decode_strictly(block.data[starts[i] : ends[i]]) or "?")
     return blank

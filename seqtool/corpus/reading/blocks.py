@@ -34,16 +34,8 @@ from seqtool.corpus.reading.po import read_po
 from seqtool.corpus.reading.records import Columns, in_blocks
 from seqtool.corpus.reading.tables import read_csv, read_jsonl, read_tsv_columns
 from seqtool.corpus.reading.tmx import read_tmx
-from seqtool.corpus.text import BYTE_ORDER_MARK, MAX_LINE_BYTES
+from seqtool.corpus.text import BYTE_ORDER_MARK, MAX_LINE_BYTES, decode_strictly
 from seqtool.errors import SeqtoolError
-
-
-def decode_line(line: bytes) -> str | None:
-    """Return the text of a line, None if it is not UTF-8."""
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
 
 
 def read_line_blocks(path: Path) -> Iterator[LineBlock]:
@@ -171,7 +163,7 @@ def read_texts(corpus: Corpus, advice: str) -> list[tuple[str, str]]:
     for pair in read_pairs(corpus):
         if pair.tgt is None:
             raise SeqtoolError(f"{corpus}: line {pair.number:,} has no tab and so no target; {advice}")
-        src, tgt = decode_line(pair.src), decode_line(pair.tgt)
+        src, tgt = decode_strictly(pair.src), decode_strictly(pair.tgt)
         if src is None or tgt is None:
             raise SeqtoolError(f"{corpus}: line {pair.number:,} is not valid UTF-8; convert it with iconv, or mend it")
         pairs.append((src, tgt))
