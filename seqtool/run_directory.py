@@ -153,7 +153,7 @@ class RunDir:
             require_regular(file, self.path)
         manifest = self.read_manifest()
         if not self.manifest.exists():
-            raise SeqtoolError(f"{self.manifest}: is missing, so nothing vouches for the model; restore it from a copy")
+            raise SeqtoolError(f"{self.manifest}: is missing, so the model cannot be verified; restore it from a copy")
         if missing := sorted(name for name in manifest.files if not (self.path / name).exists()):
             raise SeqtoolError(f"{self.path / missing[0]}: is missing; restore it from a copy")
         for file in self.model_files:

@@ -113,8 +113,8 @@ BOMB = "<!DOCTYPE tmx [<!ENTITY a 'ha'>" + "".join(
         ),
         (make_tmx([("a", "b")], doctype='<!DOCTYPE tmx [<!ENTITY % x SYSTEM "x.dtd"> %x;]>'), "declarations"),
         (make_tmx([("a" * 3000, "b")]), "segment of more than"),
-        ("<tmx>" + "<a>" * 2000, "too deep or too various"),
-        ("<tmx>" + "".join(f"<a{n}/>" for n in range(5000)), "too deep or too various"),
+        ("<tmx>" + "<a>" * 2000, "nested too deeply, or have too many names"),
+        ("<tmx>" + "".join(f"<a{n}/>" for n in range(5000)), "nested too deeply, or have too many names"),
         ("<tmx><!--" + "x" * 60000, "tag or comment of more than"),
         ('<tmx><tu x="' + "x" * 60000, "tag or comment of more than"),
         ("<tmx><tu>", "not well-formed XML: no element found"),
@@ -279,9 +279,9 @@ def test_po_messages_are_pairs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('msgid "a\nmsgstr "b"\n', "line 1 is not of a PO file"),
-        ("hello\n", "line 1 is not of a PO file"),
-        ('"text"\n', "line 1 is not of a PO file"),
+        ('msgid "a\nmsgstr "b"\n', "line 1 is not valid in a PO file"),
+        ("hello\n", "line 1 is not valid in a PO file"),
+        ('"text"\n', "line 1 is not valid in a PO file"),
         ('msgid ""\nmsgstr "charset=ISO-8859-1\\n"\n\nmsgid "a"\nmsgstr "b"\n', "is in ISO-8859-1; convert it"),
         ('msgid "a"\n' + '"xxxxxxxxxx"\n' * 200, "a message is longer than"),
     ],

@@ -53,6 +53,6 @@ def split(
     for name, paths in found.files.items():
         notify(f"{' '.join(map(str, paths))}: {found.pairs[name]:,} pairs")
     if found.documents:
-        notify("documents, which blank lines end, were kept whole")
+        notify("documents, separated by blank lines, were kept whole")
     if found.overlapping:
         notify(f"{found.overlapping:,} pairs are in no set, since their source or target is in another one")

@@ -146,7 +146,9 @@ class DecoderConfig(SelfAttentionConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.source_loss and self.prefix_attention:
-            raise SeqtoolError("'source_loss' needs prefix_attention = false, as what is seen is not predicted")
+            raise SeqtoolError(
+                "'source_loss' needs prefix_attention = false, as with it the source is seen and not predicted"
+            )
         if self.source_loss and not self.share_embeddings:
             raise SeqtoolError("'source_loss' needs share_embeddings = true, for one output layer")
 

@@ -82,7 +82,9 @@ def find_source(path: Path) -> Source:
         run = RunDir(folder)
         if run.config.is_file() and run.tokenizer.is_file():
             return Source(weights, run)
-    raise SeqtoolError(f"{path}: neither here nor above is a config.toml; leave the checkpoint in its run directory")
+    raise SeqtoolError(
+        f"{path}: neither its folder nor one above has a config.toml; leave the checkpoint in its run directory"
+    )
 
 
 def verify(source: Source) -> None:

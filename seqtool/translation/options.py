@@ -35,10 +35,10 @@ def check_together(options: SearchOptions, given: Mapping[str, Any]) -> None:
     if not options.sample and (options.top_k or options.top_p < 1 or options.temperature != 1 or "seed" in given):
         raise OptionError("`temperature`, `top_k`, `top_p` and `seed` are for random sampling; add `sample=True`")
     if "diversity" in given and options.diverse_groups == 1:
-        raise OptionError("`diversity` is how much groups avoid each other; add `diverse_groups`")
+        raise OptionError("`diversity` is a penalty between groups of beams; add `diverse_groups`")
     for name in ("beam", "patience", "diverse_groups", "required"):
         if options.sample and name in given:
-            raise OptionError(f"`{name}` is for a search, but `sample` draws at random; leave out one of them")
+            raise OptionError(f"`{name}` is for beam search, not for `sample`; leave out one of them")
     n_required = len(options.required)
     if n_required and options.diverse_groups > 1:
         raise OptionError("`required` cannot be combined with `diverse_groups`; leave out one of them")
@@ -53,7 +53,9 @@ def check_ids(options: SearchOptions, prefixes: Sequence[Sequence[int]], special
     """Raise if tokens are asked for that cannot be, or that contradict each other; return the highest."""
     wanted = {*options.required, *(token for prefix in prefixes for token in prefix)}
     if min(wanted | {*options.banned}, default=0) < 0:
-        raise SeqtoolError(f"token {min(wanted | {*options.banned})} cannot be: token ids begin with 0; give another")
+        raise SeqtoolError(
+            f"token {min(wanted | {*options.banned})} does not exist: token ids begin with 0; give another"
+        )
     if special.eos in options.banned:
         raise OptionError("the end symbol cannot be banned: no translation could end; take it off the banned tokens")
     if {special.pad, special.bos, special.eos} & wanted:

@@ -85,7 +85,7 @@ def _finish(name: str, entry: _Entry) -> Iterator[Record]:
 
 
 def _bad_line(name: str, number: int) -> SeqtoolError:
-    return SeqtoolError(f"{name}: line {number:,} is not of a PO file; 'msgfmt -c' shows what is wrong with it")
+    return SeqtoolError(f"{name}: line {number:,} is not valid in a PO file; 'msgfmt -c' shows what is wrong with it")
 
 
 def _unescape(match: re.Match[str]) -> str:

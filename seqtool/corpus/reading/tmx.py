@@ -74,7 +74,7 @@ class _TmxReader:
         self._open.append(tag)
         self._names.update((tag, *attributes))
         if len(self._open) > MAX_DEPTH or len(self._names) > MAX_NAMES:
-            raise self._error("is no translation memory: its elements are too deep or too various")
+            raise self._error("is no translation memory: its elements are nested too deeply, or have too many names")
         if self._segment is not None:
             self._code_depth += tag in CODE_TAGS or self._code_depth > 0
         elif tag == "seg":
