@@ -28,7 +28,7 @@ SETTINGS = {
     "model.encoder_layers": 6,
     "model.decoder_layers": 6,
     "tokenizer.vocab_size": 600,
-    "train.batch_tokens": 1536,
+    "train.batch_tokens": 768,
     "train.micro_tokens": 100_000,
     "train.threads": 1,
     "train.report_every": 1,
@@ -74,7 +74,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("former", type=Path, help="a checkout of the version to compare with")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=22)
+    parser.add_argument("--steps", type=int, default=18)
     arguments = parser.parse_args()
     if obstacle := why_not():
         sys.exit(obstacle)

@@ -89,7 +89,7 @@ class TwoMachines:
     def limit(self, megabits: float) -> None:
         """Limit the speed of the cable in both directions."""
         for name, device in zip(self.names, self.devices, strict=True):
-            bucket = ["tbf", "rate", f"{megabits:g}mbit", "burst", "128kb", "latency", "400ms"]
+            bucket = ["tbf", "rate", f"{megabits:g}mbit", "burst", "1mb", "latency", "100ms"]
             run("ip", "netns", "exec", name, "tc", "qdisc", "replace", "dev", device, "root", *bucket)
 
     def start(self, number: int, command: Sequence[object], **options: Any) -> "subprocess.Popen[str]":

@@ -172,6 +172,22 @@ def test_a_step_changes_the_weights_as_torchs_adamw_does() -> None:
     torch.testing.assert_close(list(updater.ema.values()), average, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_gradients_that_are_views_count_by_their_values(optimizer: str) -> None:
+    """A gradient may be a part of a wider matrix, as those of recurrences are."""
+    updated = []
+    for as_views in (False, True):
+        model = make_model()
+        config = TrainConfig(optimizer=optimizer)
+        gradients = [torch.randn(p.shape, generator=torch.Generator().manual_seed(1)) for p in model.parameters()]
+        if as_views:
+            gradients = [torch.cat((g, g[..., :1]), dim=-1)[..., :-1] for g in gradients]
+            assert not all(gradient.is_contiguous() for gradient in gradients)
+        Updater(model, config, "float32").update(gradients, torch.ones(2), 1, 1e-3)
+        updated.append([parameter.detach() for parameter in model.parameters()])
+    torch.testing.assert_close(updated[0], updated[1], rtol=0, atol=1e-6)
+
+
 def test_a_gradient_that_is_not_finite_changes_nothing_and_is_counted() -> None:
     model = make_model()
     config = TrainConfig()

@@ -39,7 +39,7 @@ class AdamW:
             torch._foreach_add_(steps, 1)
             torch._fused_adamw_(
                 [self.weights[number] for number in numbers],
-                [gradients[number] for number in numbers],
+                [gradients[number].contiguous() for number in numbers],  # the kernel reads them in a row
                 exp_avgs,
                 exp_avg_sqs,
                 [],  # only AMSGrad keeps maxima
