@@ -5,13 +5,15 @@
     python benchmarks/architectures.py lengths FOLDER --minutes 2 [--preset demo] --svg docs/bleu-by-length.svg
 
 FOLDER holds train, valid (or val) and test (or test_2016_flickr), each as .en and .de or .en.gz and .de.gz; the folder
-data/ of the demo corpus is one. `speed` measures how fast each system trains, one after the other, and belongs on a
-machine with nothing else to do. `table` then trains each for the steps that it does in the minutes at that speed, so
-that a machine which is busy meanwhile changes nothing but the wait; without `speed` it trains by the clock. It prints,
-for each system, its parameters, target tokens per second in training, steps, BLEU of the test set and BLEU by source
-length, and sentences per second in translation (torch, beam 5) if asked for by --translate. `lengths` trains the
-recurrent model without and with attention and the Transformer on a corpus in which a third of the lines are two or
-three sentences joined, scores joined test sentences of growing length, and draws BLEU over source length.
+data/ of the demo corpus is one. `speed` measures how fast each system trains, one after the other, on a machine with
+nothing else to do; with --one-thread it counts the CPU time of one thread, on which other work has little influence.
+`table` then trains each for the steps that it does in the minutes at that speed (by one thread's, twice as many: two
+threads each take a part of a batch), so that a machine which is busy meanwhile changes nothing but the wait; without
+`speed` it trains by the clock. It prints, for each system, its parameters, target tokens per second in training, steps,
+BLEU of the test set and BLEU by source length, and sentences per second in translation (torch, beam 5) if asked for by
+--translate. `lengths` trains the recurrent model without and with attention and the Transformer on a corpus in which a
+third of the lines are two or three sentences joined, scores joined test sentences of growing length, and draws BLEU
+over source length.
 
 Runs stay in checkpoints/architectures/; a run that is finished is only scored again.
 """
@@ -108,6 +110,7 @@ def measure_speed(name: str, prepared: Path, corpus: list[str], args: argparse.N
     from seqtool.corpus.preparing.prepared import PreparedCorpus
     from seqtool.corpus.tokenizer.registry import load_pair
     from seqtool.model.kinds import build_model
+    from seqtool.process import threads_per_process
     from seqtool.run_directory import RunDir
     from seqtool.training.distributed import Workers
     from seqtool.training.optimizer import Updater
@@ -118,29 +121,30 @@ def measure_speed(name: str, prepared: Path, corpus: list[str], args: argparse.N
     ).stdout
     (prepared / "config.toml").write_bytes(shown)
     config, run = load_config(prepared / "config.toml"), RunDir(prepared)
-    tokens, torch_threads = config.train.batch_tokens, torch.get_num_threads()
+    tokens, clock = config.train.batch_tokens, time.process_time if args.one_thread else time.perf_counter
     assert isinstance(tokens, int)
+    torch.set_num_threads(1 if args.one_thread else threads_per_process())
     data, sides = PreparedCorpus.open(run.prepared), load_pair(run).vocabularies
     plan = BatchPlan(data.src_lengths, data.tgt_lengths, tokens, 1, data.ranges)
     model = build_model(config.model, sides).train()
-    maker = GradientMaker(
-        LossOf(model, config.train), config.train, Workers(0, 1, torch.device("cpu")), "float32", torch_threads
-    )
+    workers = Workers(0, 1, torch.device("cpu"))
+    maker = GradientMaker(LossOf(model, config.train), config.train, workers, "float32", torch.get_num_threads())
     updater = Updater(model, config.train, "float32")
     batches = iterate_batches(data, plan, (sides.source.special, sides.target.special), (0, 0), 0, 1)
     start, done, seen = 0.0, 0, 0
     for step in itertools.count(1):
         if step == WARM_STEPS:
-            start = time.perf_counter()
+            start = clock()
         batch = next(batches)
         train_step(maker, updater, batch, step, 1e-4)
-        if step >= WARM_STEPS and time.perf_counter() - start > args.seconds:
+        if step >= WARM_STEPS and clock() - start > args.seconds:
             break
         done, seen = (done + 1, seen + batch.n_tgt_tokens) if step >= WARM_STEPS else (0, 0)
     maker.close()
-    seconds = time.perf_counter() - start
+    seconds = clock() - start
     count = sum(parameter.numel() for parameter in model.parameters())
-    return {"tokens_per_second": seen / seconds, "steps_per_second": done / seconds, "parameters": count}
+    scale = (2 if args.one_thread else 1) / seconds
+    return {"tokens_per_second": seen * scale, "steps_per_second": done * scale, "parameters": count}
 
 
 def measure_speeds(args: argparse.Namespace) -> None:
@@ -293,6 +297,7 @@ def main() -> None:
         command.set_defaults(work=work)
         if name == "speed":
             command.add_argument("--seconds", type=float, default=8.0, help="for each system")
+            command.add_argument("--one-thread", action="store_true", help="count the CPU time of one thread")
         else:
             command.add_argument("--minutes", type=float, default=6.0, help="of training for each system")
             command.add_argument("--steps", type=int, default=0, help="for each system, instead of the minutes")

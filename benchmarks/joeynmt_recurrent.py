@@ -1,15 +1,18 @@
 """Training speed of the recurrent model against Joey NMT's of the same size, measured in turn on tokenized Multi30k.
 
-    python benchmarks/joeynmt_recurrent.py FOLDER [--rounds 3] [--seconds 20] [--set model.input_feeding=true]
+    python benchmarks/joeynmt_recurrent.py FOLDER [--rounds 3] [--seconds 5] [--updates 10] [--set ...]
 
 FOLDER as in joeynmt_multi30k.py. seqtool's model is what `auto` chooses for model.kind=rnn, with what --set changes.
 Joey NMT gets the same vocabulary, cell, widths, layers, kind of attention and choice of input feeding, its own
-optimizer (Adam), and batches with about as many real target tokens. Both count real target tokens per second in steps
-of training alone: Joey NMT in its log, whose first lines are left out, seqtool as architectures.py does.
+optimizer (Adam), and batches with about as many real target tokens. Both use one thread, and what is compared is real
+target tokens per second of CPU time in steps of training alone, so that other work on the machine counts little: Joey
+NMT's from its log, without the first lines, seqtool's as architectures.py measures it.
 """
 
 import argparse
+import datetime
 import json
+import os
 import re
 import statistics
 import subprocess
@@ -51,44 +54,60 @@ def recurrent_config(model: Path, out: Path, size: RnnConfig) -> dict[str, Any]:
     return config
 
 
-def joey_speed(python: Path, config: Path, log: Path, seconds: float) -> float:
-    """Train for some seconds after the first line of figures; return the median of target tokens per second."""
+def joey_speed(python: Path, config: Path, log: Path, updates: int) -> float:
+    """Train for some updates after the first lines of the log; return target tokens per second of CPU time."""
     with log.open("w") as file:
-        process = subprocess.Popen(
-            [str(python), "-m", "joeynmt", "train", str(config), "--skip-test"], stdout=file, stderr=subprocess.STDOUT
-        )
-        begun = time.monotonic()
-        while process.poll() is None and (time.monotonic() - begun < seconds or len(speeds_in(log)) <= FIRST_LINES):
-            time.sleep(0.2)
-            if len(speeds_in(log)) < FIRST_LINES:
-                begun = time.monotonic()
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        command = [str(python), "-m", "joeynmt", "train", str(config), "--skip-test"]
+        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=environment)
+    seen: list[tuple[float, float]] = []  # at each line of figures: CPU seconds, and tokens since the line before
+    wanted = FIRST_LINES + -(-updates // LOG_EVERY)
+    while process.poll() is None and len(seen) < wanted:
+        time.sleep(0.05)
+        lines = lines_in(log)
+        if len(lines) > len(seen):
+            seconds, speed = lines[-1]
+            seen.append((cpu_seconds(process.pid), speed * (seconds - lines[-2][0]) if len(lines) > 1 else 0.0))
     if process.poll() is not None:
         raise SystemExit(f"Joey NMT ended before its time; see {log}")
     process.kill()
     process.wait()
-    return statistics.median(speeds_in(log)[FIRST_LINES:])
+    return sum(tokens for _, tokens in seen[FIRST_LINES:]) / (seen[-1][0] - seen[FIRST_LINES - 1][0])
 
 
-def speeds_in(log: Path) -> list[float]:
-    """Return the speeds in a log of Joey NMT."""
-    return [float(found) for found in re.findall(r"Tokens per Sec: +([\d.]+)", log.read_text(encoding="utf-8"))]
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process, from Linux."""
+    numbers = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(numbers[11]) + int(numbers[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def lines_in(log: Path) -> list[tuple[float, float]]:
+    """Return the time of each line of figures in a log of Joey NMT, in seconds, and its tokens per second."""
+    found = re.findall(r"^(\S+ \S+),(\d+) - .*Tokens per Sec: +([\d.]+)", log.read_text(encoding="utf-8"), re.MULTILINE)
+    return [
+        (datetime.datetime.fromisoformat(day).timestamp() + int(milli) / 1000, float(speed))
+        for day, milli, speed in found
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--seconds", type=float, default=5.0, help="of seqtool's training in each round")
+    parser.add_argument("--updates", type=int, default=10, help="of Joey NMT's training in each round")
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--out", type=Path, default=Path("checkpoints/joeynmt"))
     args = parser.parse_args()
-    args.preset, out = "auto", args.out.resolve()
+    args.preset, args.one_thread, out = "auto", True, args.out.resolve()
     architectures.SYSTEMS["rnn"] = ["model.kind=rnn", *args.set]
     prepared = out / "prepared"
     corpus = [str(args.folder / f"train.{side}.gz") for side in ("en", "de")]
     prepare = [*architectures.SEQTOOL, "prepare", *corpus, "-o", str(prepared)]
     subprocess.run(prepare, check=True)
-    architectures.measure_speed("rnn", prepared, corpus, argparse.Namespace(preset="auto", seconds=0.0))
+    architectures.measure_speed(
+        "rnn", prepared, corpus, argparse.Namespace(preset="auto", seconds=0.0, one_thread=True)
+    )
     size = load_config(prepared / "config.toml").model
     assert isinstance(size, RnnConfig)
     python = make_environment(out / "environment")
@@ -98,11 +117,12 @@ def main() -> None:
     config.write_text(json.dumps(recurrent_config(prepared, out, size), indent=1), encoding="utf-8")
     ratios = []
     for number in range(1, args.rounds + 1):
-        theirs = joey_speed(python, config, out / "recurrent.log", args.seconds)
-        ours = architectures.measure_speed("rnn", prepared, corpus, args)["tokens_per_second"]
+        theirs = joey_speed(python, config, out / "recurrent.log", args.updates)
+        ours = architectures.measure_speed("rnn", prepared, corpus, args)["tokens_per_second"] / 2  # of one thread
         ratios.append(ours / theirs)
-        print(f"round {number}: seqtool {ours:,.0f}, Joey NMT {theirs:,.0f} target tokens/s, ratio {ratios[-1]:.2f}")
-    print(f"{size.describe()}: ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+        print(f"round {number}: seqtool {ours:,.0f}, Joey NMT {theirs:,.0f}, ratio {ratios[-1]:.2f}", flush=True)
+    print(f"{size.describe()}; batches of about 2,048 target tokens; one thread each")
+    print(f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
 
 
 if __name__ == "__main__":
