@@ -1,6 +1,5 @@
 """How far a long job has come: what a job reports, and the line of stderr that shows it."""
 
-import math
 import os
 import sys
 import time
@@ -63,27 +62,49 @@ class Stopwatch:
 
 
 class ProgressLine:
-    """Shows how far a job is on stderr: in place on a terminal, elsewhere as a line now and then."""
+    """Shows how far a job is on stderr: in place on a terminal, elsewhere as a line for each stage and now and then.
 
-    def __init__(self, where: Literal["anywhere", "terminal", "nowhere"] = "anywhere") -> None:
+    `also` gets the names of the stages, for a log file.
+    """
+
+    def __init__(
+        self,
+        where: Literal["anywhere", "terminal", "nowhere"] = "anywhere",
+        also: Callable[[str], None] | None = None,
+    ) -> None:
         self._watch = Stopwatch()
         self._in_place = where != "nowhere" and sys.stderr.isatty()
+        self._in_lines = where == "anywhere" and not self._in_place
         self._is_shown = False
-        self._pause = SECONDS_IN_PLACE if self._in_place else SECONDS_APART if where == "anywhere" else math.inf
-        self._next = time.monotonic() + (0.0 if self._in_place else self._pause)
+        self._also = also
+        self._stage = ""
+        self._next = 0.0
 
     def __call__(self, progress: Progress) -> None:
         """Show how far it is, unless that was just done."""
         speed, left = self._watch.read(progress)
-        if time.monotonic() < self._next:
+        if progress.stage != self._stage:
+            self._begin(progress.stage)
+        if time.monotonic() < self._next or not (self._in_place or self._in_lines):
             return
-        self._next = time.monotonic() + self._pause
-        if not self._in_place:
-            print(f"seqtool: {', '.join(describe(progress, speed, left))}", file=sys.stderr, flush=True)
+        if self._in_lines:
+            self._print_line(", ".join(describe(progress, speed, left)))
             return
+        self._next = time.monotonic() + SECONDS_IN_PLACE
         text = "  ".join(describe(progress, speed, left, bar_width=BAR_WIDTH))
         print(f"\r{text[: terminal_width() - 1]}\x1b[K", end="", file=sys.stderr, flush=True)
         self._is_shown = True
+
+    def _begin(self, stage: str) -> None:
+        self._stage = stage
+        if self._also is not None:
+            self._also(f"{stage} ...")
+        if self._in_lines:
+            self._print_line(f"{stage} ...")
+
+    def _print_line(self, text: str) -> None:
+        print(f"seqtool: {text}", file=sys.stderr, flush=True)
+        self._next = time.monotonic() + SECONDS_APART
 
     def clear(self) -> None:
         """Remove the line, for something else to be printed; the next report shows it again."""

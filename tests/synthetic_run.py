@@ -9,7 +9,10 @@ from typing import Any
 from special_ids import vocabularies
 
 from seqtool.config import Config, DecodeConfig, TokenizerConfig, TransformerConfig, config_to_toml
-from seqtool.corpus.tokenizer.registry import load_tokenizer, train_tokenizer
+from seqtool.corpus.preparing.prepare import prepare_corpus
+from seqtool.corpus.preparing.prepared import PrepareRequest
+from seqtool.corpus.reading.corpus import parse_corpus
+from seqtool.corpus.tokenizer.registry import load_pair, load_tokenizer, train_tokenizer
 from seqtool.files import to_json
 from seqtool.run_directory import RunDir
 
@@ -82,7 +85,7 @@ def make_translated(n_pairs: int = 120, seed: int = 9) -> list[dict[str, str]]:
     return records
 
 
-def make_run(path: Path, finished: bool = True) -> RunDir:
+def make_run(path: Path, finished: bool = True, prepared: bool = False) -> RunDir:
     """Write a whole run directory; an unfinished one has no weights and no manifest."""
     import torch
 
@@ -106,8 +109,17 @@ def make_run(path: Path, finished: bool = True) -> RunDir:
     save_weights(weights_of(model), run.weights)
     translated = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in make_translated())
     run.valid_lines.write_text(translated, encoding="utf-8")
+    if prepared:
+        prepare(run)
     write_manifest(run)
     return run
+
+
+def prepare(run: RunDir) -> None:
+    """Write the prepared corpus that the model would have been trained on."""
+    file = run.path.parent / f"{run.path.name}.tsv"
+    file.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in make_pairs(300)), encoding="utf-8")
+    prepare_corpus(PrepareRequest.of(make_config(), [parse_corpus([file])], None, ()), load_pair(run), run.prepared)
 
 
 def write_manifest(run: RunDir) -> None:
@@ -122,6 +134,8 @@ def write_manifest(run: RunDir) -> None:
         "data": {
             "fingerprint": "5b1f0c0a9be7d2b66f3f4f1c2a0d9e885b1f0c0a9be7d2b66f3f4f1c2a0d9e88",
             "pairs": 29000,
+            "read": 29352,
+            "text": {"single_sentences": 0.98, "lines": 5000, "noise": {"numbers": 130, "swapped": 4}},
             "cleaning": {"empty": 12, "duplicate": 340, "max_ratio": 0},
             "sources": ["data/train.en data/train.de"],
         },

@@ -94,6 +94,7 @@ def test_print_config_says_what_the_settings_are_for_and_where_they_come_from(tm
         assert lines["beta1"].endswith("decay")  # the default
         assert "[here " in lines["device"]
         assert "[here " in lines["precision"]
+        assert "(one of: inverse_sqrt, paper, cosine, linear, constant)" in lines["schedule"]
 
 
 MISTAKES = (

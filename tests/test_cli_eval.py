@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -16,6 +17,7 @@ from synthetic_run import make_pairs, make_run
 from vouching import vouch
 
 from seqtool import __version__
+from seqtool.evaluation.scores.systems import name_differences
 from seqtool.files import sha256_of
 from seqtool.run_directory import RunDir
 
@@ -128,6 +130,40 @@ def test_vs_tests_each_difference_as_sacrebleu_does(folder: Path) -> None:
     text = run_eval(*arguments, "--paired-bs", "--paired-bs-n", "50").stdout
     assert f"paired bootstrap test against {folder / 'hyp'}" in text
     assert "randomization" not in text
+    better, worse = text.split("lines that are better in ")[1].split("lines that are worse in ")
+    assert "line 4: chrF 0.0 in " in better
+    assert "    translation  \n    the other's  Ja!\n    reference    Ja.\n" in better
+    assert "line 2: chrF 100.0 in " in worse
+    last = text.rstrip("\n").split("\n")[-1]
+    assert last.startswith(f"{folder / 'other'} ")
+    assert last == ours_said(folder, "--paired-bs", "--paired-bs-n", "50")
+
+
+def ours_said(folder: Path, *options: str) -> str:
+    """Return the conclusion in the JSON form of the same comparison."""
+    arguments = ["--hyp", folder / "hyp", folder / "ref", "--vs", folder / "other", "--metrics", "bleu,chrf"]
+    said: str = json.loads(run_eval(*arguments, *options, "--json").stdout)["systems"][0]["conclusion"]
+    return said
+
+
+def test_settings_that_differ_between_two_systems_are_named() -> None:
+    one = {"beam": 5, "length_penalty": 1.0, "quantization": "int8", "model": "a", "seqtool": "1"}
+    other = {**one, "length_penalty": 1.5, "quantization": "float32", "model": "b"}
+    assert name_differences(one, other) == ["length penalty 1.0 and 1.5", "quantization int8 and float32"]
+    assert name_differences(one, {**one, "model": "b"}) == []
+    assert name_differences(one, None) == []  # made elsewhere
+
+
+def test_models_that_were_searched_otherwise_are_not_compared_in_silence(model: RunDir, folder: Path) -> None:
+    other = Path(shutil.copytree(model.path, folder / "penalised"))
+    config = (other / "config.toml").read_text(encoding="utf-8")
+    (other / "config.toml").write_text(re.sub("length_penalty = .*", "length_penalty = 0.25", config), encoding="utf-8")
+    arguments = ["-m", model.path, folder / "src", folder / "ref", "--vs", other, "--engine", "torch"]
+    found = run_eval(*arguments, "--paired-ar", "--paired-ar-n", "100", "--metrics", "chrf", "--worst", "0")
+    assert found.returncode == 0, found.stderr
+    warning, conclusion = found.stdout.rstrip("\n").split("\n")[-2:]
+    assert "were made with other settings (length penalty " in warning
+    assert conclusion.startswith(f"{other} ")
 
 
 def test_confidence_intervals_are_those_of_sacrebleu(folder: Path) -> None:

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,9 @@ def test_without_a_terminal_each_report_is_a_plain_line(trained: tuple[RunDir, s
     _, said = trained
     assert "\x1b" not in said
     assert len([line for line in said.splitlines() if line.startswith("step ") and "tokens/s" in line]) == 30
+    lines = iter(said.splitlines())
+    stages = ("reading", "training the tokenizer", "preparing")
+    assert all(f"seqtool: {stage} ..." in lines for stage in stages)  # at once, and in this order
 
 
 def test_tensorboard_files_are_written_when_asked_for(trained: tuple[RunDir, str]) -> None:
@@ -123,6 +127,19 @@ def test_fine_tuning_says_what_it_takes_and_records_the_model_and_its_scores_on_
     assert parent["path"] == str(run.path)
     shown = run_seqtool("info", out.path).stdout.decode()
     assert "before fine-tuning" in shown
+
+    # The finished training takes a share of its parent without training again: all of it gives the parent.
+    again = ["train", *corpus, *mixed, *options, "--set", "train.epochs=1", "--set", "train.parent_share=1"]
+    done = run_seqtool(*again)
+    assert done.returncode == 0, done.stderr
+    assert b"1 of the parent in it" in done.stderr
+    assert b"tokens/s" not in done.stderr
+    parent_weights = load_file(run.weights)
+    for name, tensor in load_file(out.weights).items():
+        torch.testing.assert_close(tensor, parent_weights[name], rtol=0, atol=0)
+    assert out.read_manifest().parent == replace(manifest.parent, share=1.0)
+    assert "parent in the weights 100 %" in run_seqtool("info", out.path).stdout.decode()
+    assert b"this run is finished" in run_seqtool(*again).stderr
     assert "1 epoch," in shown
     assert run_seqtool("info", run.path).stdout.decode().count("before fine-tuning") == 0
 

@@ -344,6 +344,11 @@ def test_a_terminal_sees_the_progress_of_a_file(run: RunDir, tmp_path: Path) -> 
     with start_command(command, stdout=subprocess.DEVNULL, stderr=side) as process:
         os.close(side)
         seen = b""
+        while b"translating" not in seen and process.poll() is None:
+            seen += read_terminal(terminal)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1.2)  # a speed is shown after a second; this machine may need less for the rest
+        process.send_signal(signal.SIGCONT)
         while process.poll() is None:
             seen += read_terminal(terminal)
         seen += read_terminal(terminal)

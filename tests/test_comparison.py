@@ -9,9 +9,12 @@ from command_line import run_command
 
 from seqtool.errors import SeqtoolError
 from seqtool.evaluation.scores.comparison import (
+    Comparison,
     PairedResult,
     SystemLines,
     compare_systems,
+    conclude,
+    format_p,
     significance_level,
     unique_names,
 )
@@ -88,6 +91,44 @@ def test_the_verdict_says_which_is_better_and_at_what_level(tmp_path: Path) -> N
 
 def test_levels_are_the_strictest_that_hold() -> None:
     assert [significance_level(p) for p in (0.0001, 0.001, 0.02, 0.05, 0.6)] == [0.001, 0.01, 0.05, None, None]
+
+
+def compared(test: str, metric: str, difference: float, p_value: float) -> Comparison:
+    """One test of one metric over two systems."""
+    results = (PairedResult(50.0, None), PairedResult(50.0 + difference, p_value))
+    return Comparison(test, metric, "", ("a.de", "b.de"), results)
+
+
+def test_the_conclusion_is_one_sentence_in_plain_words() -> None:
+    both = [compared(test, "bleu", 2.5, p) for test, p in (("bs", 0.001), ("ar", 0.0004))]
+    assert conclude(both, 1) == "b.de is significantly better than a.de (BLEU +2.50, p = 0.001)."
+    assert conclude([compared("bs", "ter", 3.0, 0.02)], 1) == (
+        "b.de is significantly worse than a.de (TER +3.00, p = 0.02)."  # of TER less is better
+    )
+    neither = [compared("bs", "bleu", -0.1, 0.4), compared("bs", "chrf", 0.2, 0.31)]
+    assert conclude(neither, 1) == (
+        "b.de and a.de do not differ significantly (BLEU -0.10, p = 0.4; chrF +0.20, p = 0.31)."
+    )
+    assert conclude([*both, *neither[1:]], 1) == (
+        "b.de is significantly better than a.de (BLEU +2.50, p = 0.001), "
+        "there is no significant difference (chrF +0.20, p = 0.31)."
+    )
+    unsure = [compared("bs", "bleu", 1.0, 0.04), compared("ar", "bleu", 1.0, 0.06)]
+    assert conclude(unsure, 1) == "the tests of b.de and a.de disagree (BLEU +1.00, p = 0.06)."
+
+
+def test_equal_translations_do_not_differ() -> None:
+    lines = ["a b c d e", "f g h i j", "k l m n o"]
+    systems = [SystemLines(name, lines) for name in ("one", "same")]
+    options = MetricOptions(metrics=("bleu", "ter"))
+    found = compare_systems(systems, [["a b c d", "f g h i", "k l m"]], options, n_resamples=100, n_trials=100)
+    assert {comparison.verdict(1) for comparison in found} == {"no difference"}
+    assert conclude(found, 1) == "same and one do not differ significantly (BLEU equal; TER equal)."
+
+
+def test_a_p_value_shows_on_which_side_of_a_level_it_is() -> None:
+    assert format_p(1 / 1001) == "0.000999"  # the least of 1000 resamples, and below 0.001
+    assert [format_p(p) for p in (0.0456, 0.0499999, 0.05, 1.0)] == ["0.0456", "0.05", "0.05", "1"]
 
 
 def test_a_system_with_other_lines_is_named() -> None:

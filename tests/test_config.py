@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import run_text
 
 from seqtool.config import (
     Config,
@@ -16,9 +17,10 @@ from seqtool.config import (
     TrainConfig,
     config_to_toml,
     load_config,
+    peers,
     resolve_config,
 )
-from seqtool.config.configuration import SECTIONS
+from seqtool.config.configuration import SECTIONS, section_classes
 from seqtool.config.reading import PRESETS, Layer, merge
 from seqtool.errors import SeqtoolError
 
@@ -62,6 +64,10 @@ def test_a_printed_configuration_reads_back_as_itself(tmp_path: Path) -> None:
     ("override", "message"),
     [
         ("train.word_dropout=0.1", "--set: [train] has no key 'word_dropout'; did you mean model.word_dropout?"),
+        ("train.learning_rate=1", "--set: [train] has no key 'learning_rate'; did you mean train.lr?"),
+        ("train.early_stopping=3", "--set: [train] has no key 'early_stopping'; did you mean train.patience?"),
+        ("model.ffn_dim=512", "--set: [model] has no key 'ffn_dim'; did you mean model.d_ff?"),
+        ("beam=3", "--set beam=3: write it as section.key=value, for example decode.beam=3"),
         ("model.d_modl=3", "--set: [model] has no key 'd_modl'; did you mean 'd_model'?"),
         ("modle.d_model=3", "--set: there is no section [modle]; did you mean 'model'?"),
         ("model.d_model=-4", "--set: [model] 'd_model' must be from 2 to 65536, not -4"),
@@ -274,3 +280,25 @@ def test_every_setting_has_a_help_text() -> None:
 def test_a_value_that_an_earlier_version_had_is_read_as_what_replaced_it() -> None:
     layer = Layer("config.toml", {"train": {"shard": "optimizer"}})
     assert merge([layer], "transformer")["train.shard"].value == "model"
+
+
+def test_the_words_of_other_toolkits_stand_for_settings_and_options_that_exist() -> None:
+    classes = section_classes("transformer")
+    settings = {f"{name}.{field.name}" for name, part in classes.items() for field in dataclasses.fields(part)}
+    help_texts = "".join(run_text(command, "--help").stdout for command in ("train", "translate", "eval"))
+    for name, words in peers.WORDS.items():
+        assert name in settings or name in help_texts, name
+        for word in words.split():
+            assert f"{name.partition('.')[0]}.{word}" not in settings  # it would be found as it is
+    assert len(peers.KNOWN) == sum(len(words.split()) for words in peers.WORDS.values())  # no word means two things
+    assert set(peers.OPTIONS) <= settings
+    assert all(option in help_texts for option in peers.OPTIONS.values())
+
+
+def test_an_option_is_suggested_only_where_the_command_has_it() -> None:
+    assert peers.advise("--beam-size", {"--beam", "--set"}) == "did you mean --beam?"
+    assert peers.advise("--beam-size", {"--set"}) == "did you mean --set decode.beam=...?"
+    assert peers.advise("--beam-size", {"--json"}) == ""
+    assert peers.advise("--Epochs", {"--set"}) == "did you mean --set train.epochs=...?"
+    assert peers.advise("--restore-file", {"--output"}) == ""
+    assert peers.advise("--nonsense", {"--set"}) == ""

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from seqtool.evaluation.scores.diagnosis import (
     bucket_by_length,
+    differing_rows,
     find_faults,
     has_loop,
     length_unit,
@@ -78,3 +79,10 @@ def test_samples_are_never_shown_twice(values: list[float], n_rows: int) -> None
 def test_of_equal_scores_the_longest_sentence_is_the_best() -> None:
     scores = [SentenceScore(100.0, 0.0)] * 6
     assert sample_rows(scores, [3, 9, 4, 8, 7, 5], 2) == {"best": [1, 3], "median": [5, 4], "worst": [0, 2]}
+
+
+def test_the_sentences_that_differ_most_are_shown_in_both_directions() -> None:
+    before = [SentenceScore(chrf, 0.0) for chrf in (50.0, 50.0, 50.0, 50.0, 50.0)]
+    after = [SentenceScore(chrf, 0.0) for chrf in (50.0, 80.0, 10.0, 90.0, 49.0)]
+    assert differing_rows(before, after, 2) == {"better": [3, 1], "worse": [2, 4]}
+    assert differing_rows(before, before, 2) == {"better": [], "worse": []}

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import planted_corpus
 import pytest
 from command_line import run_text
 
@@ -18,8 +19,12 @@ from seqtool.corpus.cleaning.noise import (
     tags_differ,
     urls_differ,
 )
+from seqtool.corpus.cleaning.rules import CleaningRules
 from seqtool.corpus.preparing.block_encoder import EncodingSetup, _pack_setup, _unpack_setup
+from seqtool.corpus.preparing.run_corpus import describe_noise
+from seqtool.corpus.preparing.text_facts import TextSample
 from seqtool.corpus.reading.corpus import Corpus
+from seqtool.corpus.reading.lines import PairBlock
 
 Pair = tuple[str, str]
 
@@ -177,7 +182,6 @@ def test_addresses_tags_and_placeholders_are_compared_as_sets() -> None:
 def test_nothing_is_learnt_from_a_few_pairs_and_workers_get_what_was_learnt(tmp_path: Path) -> None:
     from small_corpora import make_tokenizers
 
-    from seqtool.corpus.cleaning.rules import CleaningRules
     from seqtool.corpus.reading.lines import PairBlock
 
     block = PairBlock.from_pairs([(en.encode(), de.encode()) for en, de, _ in make_sentences(1000)])
@@ -197,3 +201,28 @@ def test_the_report_names_the_setting_that_drops_what_it_found(tmp_path: Path) -
     assert found.returncode == 0
     row = next(line.split() for line in found.stdout.split("\n") if line.startswith("HTML entities"))
     assert row == ["HTML", "entities", "1", "0.17", "%", "0", "entities", "6"]
+    assert "More is dropped" not in found.stdout  # of one pair
+    (tmp_path / "a.tsv").write_text("".join(rows[:6] * 3 + rows[6:]).replace("a", "&auml;", 9), encoding="utf-8")
+    found = run_text("check", tmp_path / "a.tsv")
+    assert "\nMore is dropped with these settings: clean.entities=true.\nFit for training.\n" in found.stdout
+    found = run_text("check", tmp_path / "a.tsv", "--set", "clean.entities=true")
+    assert "More is dropped" not in found.stdout
+
+
+def test_preparation_counts_the_noise_that_is_left_and_names_the_settings_that_drop_it(tmp_path: Path) -> None:
+    pairs = planted_corpus.make_pairs(700)
+    for row in range(0, 700, 50):
+        pairs[row] = (pairs[row][0].replace(b"number ", b"number 7"), pairs[row][1])
+    for row in range(25, 700, 100):
+        pairs[row] = (pairs[row][1], pairs[row][0])
+    sample = TextSample(len(pairs))
+    block = PairBlock.from_pairs(pairs)
+    sample.add(block, CleaningRules(CleanConfig()).judge(block))
+    text = sample.describe()
+    assert text["noise"]["numbers"] == 14
+    assert 6 <= text["noise"]["swapped"] <= 8
+    note = describe_noise(text)[0]
+    assert note.startswith("noise in the pairs that are left: numbers 2.0%, swapped ")
+    assert note.endswith("these settings drop it: clean.numbers=true, clean.language=true")
+    assert describe_noise({"lines": 1000, "noise": {"urls": 4}}) == []
+    assert describe_noise({}) == []

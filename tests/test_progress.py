@@ -51,7 +51,7 @@ def test_a_line_is_never_longer_than_the_terminal(
     assert capsys.readouterr().err == "\rpreparing  ████████\x1b[K"
 
 
-def test_without_a_terminal_a_line_is_printed_now_and_then(
+def test_without_a_terminal_a_line_is_printed_at_once_and_then_now_and_again(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     anywhere, silent = ProgressLine(), ProgressLine("terminal")
@@ -60,10 +60,13 @@ def test_without_a_terminal_a_line_is_printed_now_and_then(
         for line in (anywhere, silent):
             line(Progress("reading", 1000 * seconds, 50_000))
     for line in (anywhere, silent):
+        line(Progress("preparing", 0))
         line.clear()
     assert capsys.readouterr().err == (
+        "seqtool: reading ...\n"
         "seqtool: reading, 20%, 10,000 pairs, 1,000 pairs/s, 40 s left\n"
         "seqtool: reading, 40%, 20,000 pairs, 1,000 pairs/s, 30 s left\n"
+        "seqtool: preparing ...\n"
     )
 
 

@@ -16,8 +16,8 @@ from synthetic_run import BLEU_SIGNATURE, CHRF_SIGNATURE, make_run
 from seqtool.evaluation.report.attention_map import attention_svg, attention_text
 from seqtool.evaluation.report.attention_reading import AttentionReader, choose_maps
 from seqtool.evaluation.report.charts import Bar, Series, bar_chart, format_number, line_chart, nice_ticks, thin_out
-from seqtool.evaluation.report.history import read_history
-from seqtool.evaluation.report.parts import mark_differences
+from seqtool.evaluation.report.history import History, read_history
+from seqtool.evaluation.report.parts import curves, mark_differences
 from seqtool.evaluation.report.report import write_report
 from seqtool.run_directory import RunDir
 
@@ -26,7 +26,7 @@ WEIGHTS = [[0.9, 0.1, 0.0], [0.2, 0.3, 0.5]]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
-    run = make_run(tmp_path_factory.mktemp("report") / "run")
+    run = make_run(tmp_path_factory.mktemp("report") / "run", prepared=True)
     assert write_report(run) == []
     return run
 
@@ -69,6 +69,9 @@ def test_the_page_shows_curves_scores_samples_and_maps(run: RunDir) -> None:
     page = run.report.read_text(encoding="utf-8")
     for expected in ("Loss per token", "Validation scores", "Learning rate", "Speed", "BLEU by source length"):
         assert expected in page
+    assert "Gradient norm: before clipping from 0.8 to 0.8" in page
+    assert "F1 of words by frequency: " in page
+    assert "BLEU on valid, beam 5" in page
     for expected in (
         BLEU_SIGNATURE,
         CHRF_SIGNATURE,
@@ -81,6 +84,24 @@ def test_the_page_shows_curves_scores_samples_and_maps(run: RunDir) -> None:
         assert expected in page
     assert len(re.findall(r'<article class="sample (best|median|worst)"', page)) == 12
     assert len(re.findall(r'<svg [^>]*class="attention"', page)) == 6
+
+
+def test_the_page_shows_what_check_found_and_which_setting_drops_it(run: RunDir) -> None:
+    page = run.report.read_text(encoding="utf-8")
+    rows = re.findall(r"<tr>(.*?)</tr>", page.split("What check found in the corpus")[1].split("</section>")[0])
+    cells = [[re.sub("<.*?>", "", cell) for cell in re.findall(r"<td.*?>(.*?)</td>", row)] for row in rows[1:]]
+    assert cells == [
+        ["repeated pair", "340", "1.16 %", "dropped", "clean.duplicate"],
+        ["empty side", "12", "0.04 %", "dropped", "clean.empty"],
+        ["other numbers", "130", "2.60 %", "left in", "clean.numbers"],
+        ["swapped sides", "4", "0.08 %", "left in", "clean.language"],
+    ]
+
+
+def test_validations_with_a_beam_of_their_own_are_named() -> None:
+    history = History(valid=({"step": 5, "bleu": 3.0, "decoding": {"beam": 1}},))
+    assert "Validation scores with beam 1" in curves(history)
+    assert "Validation scores:" in curves(History(valid=({"step": 5, "bleu": 3.0},)))
 
 
 def test_text_of_the_corpus_cannot_become_markup(run: RunDir) -> None:

@@ -1,5 +1,6 @@
 """The report in a real browser: no errors, the selectors work, all fits at desktop and phone width, light and dark."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ from browser import run_browser, set_screen
 from synthetic_run import make_run
 
 from seqtool.evaluation.report.report import write_report
+from seqtool.evaluation.report.side_by_side import write_side_by_side
+from seqtool.run_directory import RunDir
 
-SIZES = {"desktop": (1280, 900), "phone": (375, 700)}
+SIZES = {"desktop": (1280, 900), "phone": (375, 700), "wide phone": (390, 800)}
 
 # Pairs of texts of one picture whose boxes overlap by more than a hair.
 OVERLAPS = """
@@ -24,6 +27,11 @@ for (const svg of document.querySelectorAll("svg.curves, svg.bars")) {
   }));
 }
 return found;
+"""
+# What has to be scrolled sideways by itself, but for the attention maps, whose size is the sentence's.
+SCROLLING = """
+return [...document.querySelectorAll(".scroll:not(.map)")].filter((e) => e.scrollWidth > e.clientWidth)
+  .map((e) => e.textContent.slice(0, 80));
 """
 # Texts of a chart that stick out of the card around it.
 STICKING_OUT = """
@@ -60,7 +68,7 @@ return shown.map((e) => {
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    run = make_run(tmp_path_factory.mktemp("browser") / "run")
+    run = make_run(tmp_path_factory.mktemp("browser") / "run", prepared=True)
     write_report(run)
     return run.report.as_uri()
 
@@ -71,7 +79,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def open_page(browser: Any, page: str, size: str = "desktop", scheme: str = "light") -> None:
-    set_screen(browser, *SIZES[size], scheme, is_phone=size == "phone")
+    set_screen(browser, *SIZES[size], scheme, is_phone=size != "desktop")
     browser.get(page)
 
 
@@ -98,6 +106,7 @@ def test_the_page_is_legible_without_errors_or_overlap(browser: Any, page: str, 
     assert browser.get_log("browser") == []
     browser.execute_script("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
     assert browser.execute_script("return document.documentElement.scrollWidth") == SIZES[size][0]
+    assert browser.execute_script(SCROLLING) == []
     assert browser.execute_script(OVERLAPS) == []
     assert browser.execute_script(STICKING_OUT) == []
     contrast, where = browser.execute_script(CONTRAST)
@@ -162,3 +171,19 @@ def test_a_pointer_reads_values_from_curves_and_maps(browser: Any, page: str) ->
     ActionChains(browser).move_to_element(cell).perform()
     assert "←" in browser.find_element(By.CSS_SELECTOR, ".readout").text
     assert browser.get_log("browser") == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_runs_side_by_side_are_legible(browser: Any, tmp_path: Path, page: str, size: str) -> None:
+    from urllib.parse import unquote, urlparse
+
+    run = Path(unquote(urlparse(page).path)).parent
+    other = tmp_path / "other-run-with-a-longer-name"
+    shutil.copytree(run, other)
+    write_side_by_side([RunDir(run), RunDir(other)], tmp_path / "page.html")
+    open_page(browser, (tmp_path / "page.html").as_uri(), size)
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") == SIZES[size][0]
+    assert browser.execute_script(SCROLLING) == []
+    assert browser.execute_script(OVERLAPS) == []
+    assert browser.execute_script(STICKING_OUT) == []

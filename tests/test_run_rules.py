@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from command_line import run_command, run_seqtool
 from small_run import (
     last_step,
@@ -25,6 +26,7 @@ from small_run import (
 
 from seqtool.config import TrainConfig, load_config
 from seqtool.run_directory import RunDir
+from seqtool.training.finishing import AveragedTensors
 from seqtool.training.schedule import learning_rate
 from seqtool.training.state import RunState
 
@@ -442,3 +444,9 @@ def test_a_damaged_model_is_made_again_from_its_checkpoints(run: Path, corpus: l
     done = run_to_end(train_command(corpus, run))
     assert "model.safetensors: is not the file that manifest.json records" in done.stderr
     assert weights.read_bytes() == before
+
+
+def test_a_share_of_the_parent_is_a_share_of_each_weight() -> None:
+    tuned, parent = {"w": torch.tensor([4.0, -2.0])}, {"w": torch.tensor([0.0, 2.0])}
+    assert AveragedTensors([tuned, parent], [0.75, 0.25])["w"].tolist() == [3.0, -1.0]
+    assert AveragedTensors([tuned, parent])["w"].tolist() == [2.0, 0.0]

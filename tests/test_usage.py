@@ -60,6 +60,10 @@ def test_the_command_line_writes_options_in_the_place_of_parameters() -> None:
     ("arguments", "message"),
     [
         ("train a.tsv", "where should the model go?"),
+        ("train a.tsv --resume", "No such option: --resume; the same command again continues where it stopped"),
+        ("train a.tsv --batch-size 64", "No such option: --batch-size; did you mean --set train.batch_tokens=...?"),
+        ("translate -m {here} --num-beams 4", "No such option: --num-beams; did you mean --beam?"),
+        ("train a.tsv --sede 1", "No such option: --sede (Possible options: --se"),
         ("train a b c -o run", "not 3 files: a, b, c; give further ones to train on with --corpus"),
         ("train a.tsv --corpus a.tsv@x -o run", "a.tsv@x: the weight after '@' must be a number"),
         ("train a.tsv --against a --against b --against c -o run", "--against: give one file with pairs, or two"),

@@ -36,7 +36,12 @@ LangPair = Annotated[str | None, typer.Option("--langpair", metavar="SRC-TGT", h
 PerSentence = Annotated[
     Path | None, typer.Option("--per-sentence", metavar="FILE", help="Write a TSV with a row for each sentence.")
 ]
-Worst = Annotated[int, typer.Option("--worst", min=0, help="Show this many of the worst lines.")]
+Worst = Annotated[
+    int,
+    typer.Option(
+        "--worst", min=0, help="Show this many of the worst lines; with --vs also of the lines that differ most."
+    ),
+]
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the translation to this file.")
 ]

@@ -53,6 +53,11 @@ def train(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start over, removing what an earlier run left in DIR.")
     ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
+    log_file: Annotated[
+        Path | None,
+        typer.Option("--log-file", metavar="FILE", help="Add what is said and reported, with the time, to this file."),
+    ] = None,
     print_config: Annotated[bool, typer.Option("--print-config", help="Print the settings as TOML and exit.")] = False,
 ) -> None:
     """Train a translation model on a parallel corpus.
@@ -102,6 +107,8 @@ def train(
         settings=asked,
         start_from=start_from,
         languages=pair,
+        quiet=quiet,
+        log_file=log_file,
         fresh=fresh or (out is None and not is_demo),  # without a folder, --print-config is about a new run
     )
     if print_config:

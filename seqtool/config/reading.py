@@ -80,7 +80,10 @@ def parse_override(override: str) -> dict[str, dict[str, Any]]:
     name, equals, text = override.partition("=")
     section, dot, key = name.strip().partition(".")
     if not (equals and dot and section and key):
-        raise SeqtoolError(f"--set {override}: write it as section.key=value, for example train.lr=3e-4")
+        from seqtool.config.peers import find_setting
+
+        example = f"{find_setting(name.strip()) or 'train.lr'}={text if equals and text else '3e-4'}"
+        raise SeqtoolError(f"--set {override}: write it as section.key=value, for example {example}")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
@@ -147,4 +150,9 @@ def _suggest_key(section: str, key: str, known: Iterable[str], kind: str) -> str
         return f" when kind is '{kind}'; it is a setting of {', '.join(kinds)}"
     classes = section_classes(kind)
     homes = [name for name, part in classes.items() if key in {field.name for field in dataclasses.fields(part)}]
-    return f"; did you mean {homes[0]}.{key}?" if homes else suggest(key, known)
+    if homes:
+        return f"; did you mean {homes[0]}.{key}?"
+    from seqtool.config.peers import find_setting
+
+    named = find_setting(key)
+    return f"; did you mean {named}?" if named else suggest(key, known)

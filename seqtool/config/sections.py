@@ -140,6 +140,12 @@ class TrainConfig:
     save_every: int = setting(1000, "steps between checkpoints", low=1)
     keep: int = setting(5, "newest checkpoints to keep, beside the best", low=1)
     average: int = setting(5, "checkpoints to average as a candidate for the final model (1: none)", low=1)
+    parent_share: float = setting(
+        0.0,
+        "share of the parent's weights in a fine-tuned model, which keeps more of what the parent could (0: none)",
+        low=0.0,
+        high=1.0,
+    )
     report_every: int = setting(50, "steps between progress reports", low=1)
     shard: str = setting(
         "auto",

@@ -22,7 +22,12 @@ def config_to_toml(config: Config, remarks: Mapping[str, str] | None = None) -> 
         for field in dataclasses.fields(part):
             value = f"{field.name} = {_toml_value(getattr(part, field.name))}"
             remark = make_visible((remarks or {}).get(f"{section.name}.{field.name}", ""))
-            lines.append(f"{value:<34} # {field.metadata['help']}" + (f" [{remark}]" if remark else ""))
+            choices = ", ".join(field.metadata["choices"]())
+            lines.append(
+                f"{value:<34} # {field.metadata['help']}"
+                + (f" (one of: {choices})" if choices else "")
+                + (f" [{remark}]" if remark else "")
+            )
         lines.append("")
     return "\n".join(lines)
 

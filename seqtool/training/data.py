@@ -15,7 +15,6 @@ from seqtool.corpus.tokenizer.interface import TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_pair
 from seqtool.errors import SeqtoolError
 from seqtool.manifest import DataFacts
-from seqtool.progress import ProgressLine
 from seqtool.run_directory import RunDir
 from seqtool.training.display import TrainingDisplay
 from seqtool.training.request import TrainRequest
@@ -39,7 +38,7 @@ class TrainingData:
 
 def prepare_data(request: TrainRequest, run: RunDir, settings: RunSettings, display: TrainingDisplay) -> PreparedCorpus:
     """Make tokenizer and prepared corpus unless they are there unchanged."""
-    with ProgressLine() as line:
+    with display.progress() as line:
         prepared, notes = prepare_run(
             run,
             PrepareRequest.of(settings.config, request.corpora, request.valid, (*request.also_valid, *request.against)),

@@ -1,41 +1,54 @@
-"""What a run shows while it works: a live display in a terminal, plain lines elsewhere."""
+"""What a run shows while it works: a live panel in a terminal, plain lines elsewhere, and lines in a log file."""
 
-import math
+import contextlib
+import statistics
 import sys
-from collections import deque
+import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.panel import Panel
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
-from seqtool.durations import format_seconds
+from seqtool.durations import count, format_seconds
+from seqtool.errors import SeqtoolError
+from seqtool.progress import ProgressLine
+from seqtool.training.panel import LivePanel, TrainingPanel
 from seqtool.visible import make_visible
 
-SPARKS = "▁▂▃▄▅▆▇█"
+ENOUGH_STEPS, FIRST_SECONDS = 5, 5.0  # before it is said how long all steps will take
 
 
 class TrainingDisplay:
-    """Shows a run; in a terminal the figures stay in place, elsewhere each report is a line."""
+    """Shows a run; in a terminal the figures stay in place, elsewhere each report is a line.
 
-    def __init__(self, quiet: bool = False, live: bool | None = None) -> None:
+    Quiet, it shows warnings alone; the log file has all lines in any case.
+    """
+
+    def __init__(self, quiet: bool = False, live: bool | None = None, log_file: Path | None = None) -> None:
         self.quiet = quiet
         self.console = Console(stderr=True, highlight=False)
-        self.live: Live | None = None
+        self.live: LivePanel | None = None
+        self.panel = TrainingPanel(self.console)
         self._wants_live = (self.console.is_terminal if live is None else live) and not quiet
-        self._losses: deque[float] = deque(maxlen=400)
-        self._train: dict[str, Any] = {}
-        self._valid: dict[str, Any] = {}
-        self._total = 0
         self._signed = False  # whether it was said how validation scores
+        self._first_steps: list[float] | None = []  # what they took; None once there were enough of them
+        self._log = open_log(log_file) if log_file else None
 
     def say(self, text: str) -> None:
         """Show one line that stays."""
-        if not self.quiet:
+        if not self.quiet or text.startswith("warning:"):
             self.console.print(make_visible(text), soft_wrap=True, markup=False)
+        self.note(text)
+
+    def note(self, text: str) -> None:
+        """Write a line to the log file alone."""
+        if self._log is not None and text:
+            self._log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {make_visible(text)}\n")
+
+    def progress(self) -> ProgressLine:
+        """Return what shows how far the preparation is."""
+        return ProgressLine("nowhere" if self.quiet else "anywhere", also=self.note)
 
     def sign(self, bleu: str, chrf: str) -> None:
         """Say by which signatures validation scores, before the first score is shown."""
@@ -43,108 +56,84 @@ class TrainingDisplay:
             self.say(f"BLEU is {bleu}, chrF is {chrf}")
             self._signed = True
 
-    def start(self, history: list[dict[str, Any]], total_steps: int) -> None:
-        """Begin the live display, if there is a terminal; 0 steps mean that their number is not planned yet."""
-        self._total = total_steps
+    def start(self, history: list[dict[str, Any]], total_steps: int, step: int = 0) -> None:
+        """Begin the live panel, where there is a terminal; 0 steps mean that their number is not planned yet."""
+        self.panel.total, self.panel.step = total_steps, step
         for entry in history:
-            self._remember(entry)
+            self.panel.remember(entry)
         if self._wants_live:
-            self.live = Live(self._render(), console=self.console, refresh_per_second=4, transient=False)
-            self.live.start()
+            self.live = LivePanel(self.panel)
+            self.live.start(refresh=True)
+
+    def advance(self, step: int, total_steps: int, seconds_left: float | None, seconds: float) -> None:
+        """Note a step and what it took; the live panel shows it between reports."""
+        self.panel.step, self.panel.total, self.panel.seconds_left = step, total_steps, seconds_left
+        if self._first_steps is None:
+            return
+        self._first_steps.append(seconds)
+        if not total_steps:  # the time is given, and the number of steps will follow from it
+            self._first_steps = None
+        elif len(self._first_steps) >= ENOUGH_STEPS and sum(self._first_steps) >= FIRST_SECONDS:
+            left = total_steps - step
+            estimated = left * statistics.median(self._first_steps)  # the first steps take longer
+            text = f"about {format_seconds(estimated)} for {count(left, 'step')} more, not counting validation"
+            (self.say if self.live is None else self.note)(text)
+            self._first_steps = None
 
     def report(self, entry: dict[str, Any], total_steps: int, seconds_left: float | None) -> None:
         """Show one report of training or validation."""
-        self._total = total_steps
-        self._remember({**entry, "seconds_left": seconds_left})
+        self.panel.remember(entry)
+        self.panel.total, self.panel.seconds_left = total_steps, seconds_left
         if entry["kind"] == "valid":
             self.sign(entry["bleu_signature"], entry["chrf_signature"])
-        if self.live is not None:
-            self.live.update(self._render())
-        elif entry["kind"] == "train":
-            self.say(train_line(entry, total_steps, seconds_left))
-        elif entry["kind"] == "valid":
-            for line in valid_lines(entry):
-                self.say(line)
         if entry["kind"] == "note":
             self.say(entry["text"])
+            return
+        is_train = entry["kind"] == "train"
+        for line in [train_line(entry, total_steps, seconds_left)] if is_train else valid_lines(entry):
+            (self.say if self.live is None else self.note)(line)
+        if self.live is not None:
+            self.live.refresh()
 
     def stop(self) -> None:
-        """End the live display; what it shows stays on the screen."""
+        """End the live panel; what it shows stays on the screen."""
         if self.live is not None:
             self.live.stop()
             self.live = None
         sys.stderr.flush()
 
-    def _remember(self, entry: dict[str, Any]) -> None:
-        if entry["kind"] == "train":
-            self._train = entry
-            self._losses.append(entry["loss"])
-        elif entry["kind"] == "valid":
-            self._valid = entry
+    @contextlib.contextmanager
+    def noting_errors(self) -> Iterator[None]:
+        """Write the error that ends a run into the log file too."""
+        try:
+            yield
+        except SeqtoolError as error:
+            self.note(f"error: {error}")
+            raise
 
-    def _render(self) -> Panel:
-        grid = Table.grid(padding=(0, 2))
-        for _ in range(4):
-            grid.add_column(no_wrap=True)
-        for left, right in zip(self._train_cells(), self._valid_cells(), strict=True):
-            grid.add_row(*left, *right)
-        for name, other in self._valid.get("others", {}).items():
-            grid.add_row("", "", f"BLEU {name}", f"{other['bleu']:.2f}")
-        step = self._train.get("step", 0)
-        bar = Table.grid(padding=(0, 1), expand=True)
-        bar.add_column(ratio=1)
-        bar.add_column(no_wrap=True, justify="right")
-        seconds = self._train.get("seconds_left")
-        share = f"{100 * step / self._total:.0f} %" if self._total else ""
-        bar.add_row(
-            ProgressBar(total=self._total or None, completed=step),
-            share + (f"  {format_seconds(seconds)} left" if seconds is not None else ""),
-        )
-        curve = Text("loss ", style="dim") + Text(sparkline(list(self._losses), 60), style="cyan")
-        width = self.console.width - 3  # a ^C that the terminal echoes behind it must not break the line
-        return Panel(
-            Group(bar, grid, curve), title="seqtool train", title_align="left", border_style="dim", width=width
-        )
-
-    def _train_cells(self) -> list[tuple[str, str]]:
-        t = self._train
-        return [
-            ("step", f"{t.get('step', 0):,}" + (f" / {self._total:,}" if self._total else "")),
-            ("epoch", f"{t.get('epoch', 0):,}"),
-            ("loss", f"{t['loss']:.4f}" if t else "–"),
-            ("tokens/s", f"{t['tokens_per_s']:,.0f}" if t else "–"),
-            ("lr", f"{t['lr']:.2e}" + (f"  {t['skipped']} steps skipped" if t.get("skipped") else "") if t else "–"),
-        ]
-
-    def _valid_cells(self) -> list[tuple[str, str]]:
-        v = self._valid
-        return [
-            ("validated at", f"step {v['step']:,}" if v else "–"),
-            ("valid loss", f"{v['loss']:.4f}" if v else "–"),
-            ("perplexity", f"{v['perplexity']:.2f}" if v else "–"),
-            ("BLEU", f"{v['bleu']:.2f}" + (" (best)" if v.get("best") else "") if v else "–"),
-            ("chrF", f"{v['chrf']:.2f}" if v else "–"),
-        ]
+    def close(self) -> None:
+        """Stop, and close the log file."""
+        self.stop()
+        if self._log is not None:
+            self._log.close()
+            self._log = None
 
 
-def sparkline(values: list[float], width: int) -> str:
-    """Draw values as small blocks, averaged so that they fit the width."""
-    values = [value for value in values if math.isfinite(value)]
-    if not values:
-        return ""
-    size = max(1, math.ceil(len(values) / width))
-    means = [sum(values[i : i + size]) / len(values[i : i + size]) for i in range(0, len(values), size)]
-    low, high = min(means), max(means)
-    return "".join(SPARKS[int((value - low) / ((high - low) or 1.0) * (len(SPARKS) - 1))] for value in means)
+def open_log(path: Path) -> Any:
+    """Open a log file to add lines to, each written at once."""
+    try:
+        return open(path, "a", encoding="utf-8", buffering=1)
+    except OSError as error:
+        raise SeqtoolError(f"{path}: cannot be written ({error.strerror}); give `log_file` another path") from None
 
 
 def train_line(entry: dict[str, Any], total_steps: int, seconds_left: float | None) -> str:
-    """Return a training report as a line."""
+    """Return a training report as a line; its loss is comparable with that of validation, so without smoothing."""
     left = f"  {format_seconds(seconds_left)} left" if seconds_left is not None else ""
     skipped = f"  {entry['skipped']} steps skipped" if entry.get("skipped") else ""
     total = f"/{total_steps:,}" if total_steps else ""
     return (
-        f"step {entry['step']:,}{total}  epoch {entry['epoch']}  loss {entry['loss']:.4f}  "
+        f"step {entry['step']:,}{total}  epoch {entry['epoch']}  loss {entry['nll']:.4f}  "
         f"lr {entry['lr']:.2e}  {entry['tokens_per_s']:,.0f} tokens/s{skipped}{left}"
     )
 

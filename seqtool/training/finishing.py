@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from seqtool.config import load_config
 from seqtool.errors import SeqtoolError
 from seqtool.files import open_whole, write_whole
-from seqtool.manifest import ModelFacts, TrainingFacts
+from seqtool.manifest import ModelFacts, ParentFacts, TrainingFacts
 from seqtool.model.kinds import kind_of
+from seqtool.model.loading import read_weights
 from seqtool.run_directory import RunDir
 from seqtool.training.checkpoint import ALONE, Checkpoint, read_checkpoint
 from seqtool.training.data import TrainingData
@@ -24,6 +26,7 @@ from seqtool.translation.average import mean_tensor
 from seqtool.translation.engines.interface import USUAL_LENGTH_PENALTY
 from seqtool.translation.export.languages import known_codes
 from seqtool.translation.export.record import find_damage
+from seqtool.verification import checksum
 
 PENALTY_STEP = 0.5
 HIGHEST_PENALTY = 1.5  # about the mean log-probability of a token, for sentences of ordinary length
@@ -67,7 +70,25 @@ def gather_candidates(trainer: Trainer) -> list[Candidate]:
     if len(checkpoints) > 1:
         name = f"average of {len(checkpoints)} checkpoints"
         candidates.append(Candidate(name, step, AveragedTensors([c.tensors("model") for c in checkpoints])))
-    return candidates
+    share = trainer.config.train.parent_share
+    if not (share and trainer.parent):
+        return candidates
+    parent, name = read_parent_weights(trainer.parent), f", {share:g} of the parent in it"
+    return [
+        Candidate(one.name + name, one.step, AveragedTensors([one.weights, parent], [1 - share, share]))
+        for one in candidates
+    ]
+
+
+def read_parent_weights(parent: ParentFacts) -> Mapping[str, Tensor]:
+    """Read the weights that a training started from, unless they have changed since."""
+    run = RunDir(Path(parent.path or ""))
+    if not run.weights.is_file() or checksum(run.weights) != parent.sha256:
+        raise SeqtoolError(
+            f"{run.weights}: the model that this training started from is not there as it was, and "
+            "train.parent_share needs it; restore it, or set that to 0"
+        )
+    return read_weights(run.weights)
 
 
 def read_whole(paths: list[Path], display: TrainingDisplay) -> list[Checkpoint]:
@@ -82,13 +103,20 @@ def read_whole(paths: list[Path], display: TrainingDisplay) -> list[Checkpoint]:
 
 
 class AveragedTensors(Mapping[str, Tensor]):
-    """The mean of several sets of tensors, each computed in double precision when it is asked for."""
+    """The mean of several sets of tensors, by equal or given shares, each computed in double precision when it is asked
+    for."""
 
-    def __init__(self, sets: Sequence[Mapping[str, Tensor]]) -> None:
-        self.sets = sets
+    def __init__(self, sets: Sequence[Mapping[str, Tensor]], shares: Sequence[float] | None = None) -> None:
+        self.sets, self.shares = sets, shares
 
     def __getitem__(self, name: str) -> Tensor:
-        return mean_tensor([tensors[name] for tensors in self.sets]).float()
+        tensors = [one[name] for one in self.sets]
+        if self.shares is None:
+            return mean_tensor(tensors).float()
+        return sum(
+            (share * tensor.double() for share, tensor in zip(self.shares, tensors, strict=True)),
+            start=torch.zeros((), dtype=torch.float64),
+        ).float()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.sets[0])
@@ -176,7 +204,9 @@ def publish(
     manifest = run.make_manifest(model, data.describe())
     sets = {"valid": choice.validation, **{f"valid {name}": other for name, other in choice.others.items()}}
     scores = tuple(score for name, validation in sets.items() for score in scores_of(validation, name))
-    run.write_manifest(replace(manifest, scores=scores, training=training, parent=trainer.parent, complete=False))
+    share = trainer.config.train.parent_share
+    parent = replace(trainer.parent, share=share or None) if trainer.parent else None
+    run.write_manifest(replace(manifest, scores=scores, training=training, parent=parent, complete=False))
 
 
 def mark_complete(run: RunDir) -> None:

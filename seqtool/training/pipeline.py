@@ -65,8 +65,10 @@ def train(request: TrainRequest) -> signal.Signals | None:
             busy = f"{run.path}: another training is at work in this folder; wait for it or give another `out`"
             # A worker group that torchrun restarts may still be ending.
             stack.enter_context(locked(run.lock, busy, patience=5))
-        display = TrainingDisplay(quiet=not is_keeper)
-        stack.callback(display.stop)
+        log_file = request.log_file if workers.is_first else None
+        display = TrainingDisplay(request.quiet or not is_keeper, log_file=log_file)
+        stack.callback(display.close)
+        stack.enter_context(display.noting_errors())
         return _train(request, run, workers, display, is_keeper)
 
 
@@ -247,7 +249,8 @@ def finish(
 
 def finished_mark(trainer: Trainer, reason: str) -> str:
     """Return what the manifest records of a finished run; it changes when the run goes on."""
-    return f"{reason} at step {trainer.state.step}"
+    share = trainer.config.train.parent_share if trainer.parent else 0.0
+    return f"{reason} at step {trainer.state.step}" + (f", with {share:g} of the parent" if share else "")
 
 
 def say_summary(trainer: Trainer, choice: Choice, display: TrainingDisplay) -> None:

@@ -21,6 +21,8 @@ class TrainRequest:
     start_from: Path | None = None
     fresh: bool = False
     languages: tuple[str, str] | None = None  # codes of source and target
+    quiet: bool = False  # show warnings alone
+    log_file: Path | None = None  # where lines with the time are added too
 
     @property
     def held_apart(self) -> tuple[Corpus, ...]:

@@ -35,6 +35,7 @@ FREE = {
     "train.minutes",
     "train.epochs",
     "train.patience",
+    "train.parent_share",
     "train.keep",
     "train.report_every",
     "train.tensorboard",

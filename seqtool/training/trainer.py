@@ -134,7 +134,7 @@ class Trainer:
             self.display.say(f"warning: {self.log.path}: {self.log.n_damaged:,} damaged lines are left out")
         if self.config.train.tensorboard:
             self._tensorboard = TensorboardLog(self.run.tensorboard, self.state.step)
-        self.display.start(history, self._total_steps())
+        self.display.start(history, self._total_steps(), self.state.step)
 
     def _do_step(self, batch: Batch) -> None:
         train, state = self.config.train, self.state
@@ -148,8 +148,10 @@ class Trainer:
         state.step = step
         state.epoch, state.index = (batch.epoch + 1, 0) if batch.last_in_epoch else (batch.epoch, batch.index + 1)
         state.seen_tokens += batch.n_tgt_tokens
-        self._pace[0] += self._tick()
+        seconds = self._tick()
+        self._pace[0] += seconds
         self._pace[1] += batch.n_tgt_tokens
+        self.display.advance(state.step, self._total_steps(), self._seconds_left(), seconds)
         if state.step % train.report_every == 0:
             self._report(lr)
         if state.step % train.validate_every == 0:
@@ -225,11 +227,13 @@ class Trainer:
             self.log.add(entry)
             if self._tensorboard is not None:
                 self._tensorboard.add(entry)
-            total = self._total_steps()
-            left = (total - self.state.step) * self.state.seconds / max(1, self.state.step)
-            if not total:
-                left = max(0.0, self.config.train.minutes * 60 - self.state.seconds)
-            self.display.report(entry, total, left)
+            self.display.report(entry, self._total_steps(), self._seconds_left())
+
+    def _seconds_left(self) -> float:
+        total, state = self._total_steps(), self.state
+        if not total:
+            return max(0.0, self.config.train.minutes * 60 - state.seconds)
+        return (total - state.step) * state.seconds / max(1, state.step)
 
     def _total_steps(self) -> int:
         """Return the steps of the whole run, 0 before they are planned."""

@@ -5,7 +5,8 @@ from rich.table import Table
 from rich.text import Text
 
 from seqtool.corpus.checking.checker import FINDINGS, SETTINGS, Finding, Report
-from seqtool.corpus.cleaning.rules import RULES
+from seqtool.corpus.cleaning.noise import KINDS
+from seqtool.corpus.cleaning.rules import LANGUAGE, RULES, settings_against
 from seqtool.visible import make_visible
 
 TITLES = {
@@ -23,7 +24,7 @@ TITLES = {
     "placeholders": "other placeholders",
     "numbers": "other numbers",
     "swapped": "swapped sides",
-    "language": "another language",
+    "language": "perhaps another language",
     "overlap": "also in a test set",
     "many_targets": "many targets",
     "duplicate": "repeated pair",
@@ -39,6 +40,7 @@ SHOWN_LINES = 8  # line numbers of a finding
 def write_report(report: Report, console: Console) -> None:
     """Write the report to a console, with the verdict but not the problems behind a bad one."""
     console.print(_totals(report))
+    _print_scripts(console, report)
     _print_alignment(console, report)
     found = {name: finding for name, finding in report.findings.items() if finding.pairs}
     if found:
@@ -46,23 +48,37 @@ def write_report(report: Report, console: Console) -> None:
         _print_examples(console, found)
     share = f" ({_percent(report.kept, report.pairs)})" if report.pairs else ""
     console.print(f"Cleaning keeps {report.kept:,} of {report.pairs:,} pairs{share}.", soft_wrap=True)
+    if settings := find_settings(report):
+        console.print(f"More is dropped with these settings: {', '.join(settings)}.", soft_wrap=True)
     verdict = Text("Not fit for training.", "bold red") if report.problems else Text("Fit for training.", "bold green")
     console.print(verdict)
+
+
+def find_settings(report: Report) -> list[str]:
+    """Return the settings that drop the noise which cleaning leaves, where there is much of it."""
+    counts = {kind: report.findings[kind].pairs for kind in (*KINDS, *LANGUAGE)}
+    settings = settings_against(counts, report.pairs)
+    on = {SETTINGS[kind] for kind in counts if report.dropped[kind]}
+    return [f"clean.{name}=true" for name in settings if name not in on]
 
 
 def _totals(report: Report) -> Table:
     source, target = report.source, report.target
     names = [path.name for path in report.corpus.paths] if report.corpus.target else ["source", "target"]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     for name in names:
         table.add_column(Text(name), justify="right", overflow="ellipsis", no_wrap=True)
     for title, key in (("lines", "lines"), ("words", "words"), ("characters", "chars")):
         table.add_row(title, *(f"{vars(side)[key]:,}" for side in (source, target)))
     table.add_row("characters per line, median", *(f"{side.median_chars:,}" for side in (source, target)))
     table.add_row("characters per line, maximum", *(f"{side.max_chars:,}" for side in (source, target)))
-    table.add_row("script", *(_scripts(side.scripts) for side in (source, target)))
     return table
+
+
+def _print_scripts(console: Console, report: Report) -> None:
+    for name, side in (("source", report.source), ("target", report.target)):
+        console.print(f"script of the {name}: {_scripts(side.scripts)}", soft_wrap=True)
 
 
 def _scripts(shares: dict[str, float]) -> str:

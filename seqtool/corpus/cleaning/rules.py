@@ -12,7 +12,7 @@ halves, and several processes can share the work:
 Rules are tried in the order of RULES; the first that applies names the reason.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,8 +31,16 @@ from seqtool.errors import SeqtoolError
 BASIC = ("undecodable", "columns", "empty", "control", "identical", "too_long", "ratio")
 LANGUAGE = ("swapped", "language")
 RULES = (*BASIC, *KINDS, *LANGUAGE, "overlap", "many_targets", "duplicate")
+MUCH_NOISE = 0.005  # the share of the pairs with a kind of noise from which its setting is recommended
+FALSE_ALARMS = {"language": 0.05}  # that a kind may have: unusual words make a line look like another language
 KEPT = len(RULES)
 MANY_TARGETS, DUPLICATE = RULES.index("many_targets"), RULES.index("duplicate")
+
+
+def settings_against(counts: Mapping[str, int], pairs: int) -> list[str]:
+    """Return the settings of [clean] that drop the noise of which there is much, given the pairs with each kind."""
+    much = [kind for kind, n in counts.items() if n and n > FALSE_ALARMS.get(kind, MUCH_NOISE) * pairs]
+    return list(dict.fromkeys("language" if kind in LANGUAGE else kind for kind in much))
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
 """The tokenizers and the prepared corpus of a run directory: found unchanged, or made."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from seqtool.config.sections import TokenizerConfig
-from seqtool.corpus.cleaning.rules import CleaningRules, OverlapHashes
+from seqtool.corpus.cleaning.rules import CleaningRules, OverlapHashes, settings_against
 from seqtool.corpus.preparing.prepare import SMALL, prepare_corpus
 from seqtool.corpus.preparing.prepared import (
     MANIFEST,
@@ -188,6 +188,7 @@ def describe_preparation(prepared: PreparedCorpus) -> list[str]:
     if len(prepared) < FEW:
         notes.append("warning: so few pairs can tune a model, but one trained on them alone translates no other text")
     notes += [f"{len(prepared):,} of {n_read:,} pairs are for training" + (f"; dropped: {listed}" if listed else "")]
+    notes += describe_noise(prepared.text or {})
     if n_extra := prepared.manifest.get("extra_columns", 0):
         notes.append(f"{n_extra:,} lines have more than two columns; the first is the source and the second the target")
     if prepared.held_out:
@@ -195,6 +196,19 @@ def describe_preparation(prepared: PreparedCorpus) -> list[str]:
             f"{len(prepared.held_out):,} pairs were held out for validation, since no validation set was given"
         )
     return notes
+
+
+def describe_noise(text: Mapping[str, Any]) -> list[str]:
+    """Return a note on the noise that cleaning has left, if there is much of a kind, and what drops it."""
+    noise, pairs = text.get("noise", {}), text.get("lines", 0)
+    settings = settings_against(noise, pairs)
+    if not settings:
+        return []
+    listed = ", ".join(f"{kind} {n / pairs:.1%}" for kind, n in sorted(noise.items(), key=lambda item: -item[1]))
+    options = ", ".join(f"clean.{name}=true" for name in settings)
+    return [
+        f"noise in the pairs that are left: {listed}; 'seqtool check' shows it, and these settings drop it: {options}"
+    ]
 
 
 def _settings(config: TokenizerConfig, seed: int) -> dict[str, Any]:

@@ -44,6 +44,7 @@ def parent_rows(parent: ParentFacts | None) -> list[tuple[str, str]]:
         ("parent's sha256", parent.sha256 or ""),
         ("parent's scores", list_scores(parent.scores)),
         ("before fine-tuning", list_scores(parent.before)),
+        ("parent in the weights", f"{100 * parent.share:g} %" if parent.share else ""),
     ]
 
 

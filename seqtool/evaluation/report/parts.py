@@ -4,7 +4,7 @@ import base64
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from html import escape
 
@@ -17,6 +17,7 @@ from seqtool.evaluation.report.card import Card
 from seqtool.evaluation.report.card_text import fact_rows, format_minutes, score_rows
 from seqtool.evaluation.report.charts import Bar, Point, Series, bar_chart, format_number, line_chart
 from seqtool.evaluation.report.history import History, TranslatedPair
+from seqtool.evaluation.report.markup import panel, table
 from seqtool.evaluation.scores.diagnosis import LengthBucket, OutputFaults
 from seqtool.evaluation.scores.metrics import METRIC_TITLES, SentenceScore
 
@@ -30,20 +31,13 @@ FAULT_TITLES = {
 }
 
 
-def section(title: str, content: str, note: str = "") -> str:
-    """Wrap a section's content under its heading; nothing if there is no content."""
-    if not content:
-        return ""
-    note = f'<p class="note">{note}</p>' if note else ""
-    return f"<section><h2>{escape(title)}</h2>{note}{content}</section>"
-
-
 def tiles(card: Card) -> str:
     """The few numbers that a reader wants first."""
     found: list[tuple[str, str]] = []
     for score in card.scores[:2]:
         title = METRIC_TITLES.get(str(score.metric), str(score.metric))
-        found.append((f"{score.score:.1f}", f"{title} on {score.set or 'valid'}"))
+        beam = (score.decoding or {}).get("beam")
+        found.append((f"{score.score:.1f}", f"{title} on {score.set or 'valid'}" + (f", beam {beam}" if beam else "")))
     if card.n_parameters:
         found.append((format_number(card.n_parameters), "parameters"))
     if card.data.pairs:
@@ -60,7 +54,8 @@ def tiles(card: Card) -> str:
 
 
 def curves(history: History) -> str:
-    """Loss, translation quality, learning rate and speed over the steps; the legends show the last values."""
+    """Loss, translation quality, learning rate, gradient norm and speed over the steps; the legends show the last
+    values."""
 
     def series(kind: str, key: str, name: str, color: int, form: str, marked: Sequence[Point] = ()) -> Series:
         points = history.points(kind, key)
@@ -79,14 +74,21 @@ def curves(history: History) -> str:
             [series("train", nll, "training", 1, ".3f"), series("valid", "loss", "validation", 2, ".3f")],
         ),
         line_chart(
-            "Validation scores",
+            f"Validation scores{name_beam(history)}",
             [series("valid", "bleu", "BLEU", 2, ".1f", best), series("valid", "chrf", "chrF", 3, ".1f")],
         ),
         line_chart("Learning rate", [Series("at most", rates, 1, value=highest)], from_zero=True),
+        line_chart("Gradient norm", [series("train", "grad_norm", "before clipping", 1, ".3f")], from_zero=True),
         line_chart("Speed", [series("train", "tokens_per_s", "target tokens a second", 1, ",.0f")], from_zero=True),
     ]
     inner = "".join(charts)
     return f'<div class="charts">{inner}</div>' if inner else ""
+
+
+def name_beam(history: History) -> str:
+    """How wide the beam of the validations in training is, which scores less than the finished model with its own."""
+    beams = {str(one["decoding"].get("beam")) for one in history.valid if isinstance(one.get("decoding"), dict)}
+    return f" with beam {beams.pop()}" if len(beams) == 1 else ""
 
 
 def score_table(card: Card) -> str:
@@ -246,21 +248,6 @@ def notes(history: History) -> str:
     last = history.notes[-MAX_NOTES:]
     rows = [[f"{int(note.get('step', 0)):,}", escape(str(note.get("text", "")))] for note in last]
     return panel(table(["step", "note"], rows, numbers=(0,))) if rows else ""
-
-
-def table(heads: Iterable[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = (), kind: str = "") -> str:
-    """A table of cells that are HTML already; the columns in `numbers` are set right."""
-    kinds = dict.fromkeys(numbers, ' class="number"')
-    head = "".join(f"<th{kinds.get(i, '')}>{escape(name)}</th>" for i, name in enumerate(heads))
-    body = "".join(
-        "<tr>" + "".join(f"<td{kinds.get(i, '')}>{cell}</td>" for i, cell in enumerate(row)) + "</tr>" for row in rows
-    )
-    return f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-
-
-def panel(content: str) -> str:
-    """A card that scrolls sideways by itself where the screen is narrow."""
-    return f'<div class="panel scroll">{content}</div>'
 
 
 def number_options(n: int) -> str:

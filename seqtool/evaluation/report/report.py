@@ -1,18 +1,18 @@
 """Writes report.html: one file without outside resources that shows how a run went and what its model does."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
-from importlib import resources
-from string import Template
 
-from seqtool import __version__
 from seqtool.errors import SeqtoolError
-from seqtool.evaluation.report import parts as parts
+from seqtool.evaluation.report import parts, text_parts
 from seqtool.evaluation.report.attention_reading import AttentionMap, AttentionReader, choose_maps
 from seqtool.evaluation.report.card import Card, read_card
 from seqtool.evaluation.report.card_text import describe_model
 from seqtool.evaluation.report.history import TranslatedPair, read_translated_pairs
+from seqtool.evaluation.report.markup import section
+from seqtool.evaluation.report.page_text import fill_page
 from seqtool.evaluation.scores.diagnosis import bucket_by_length, find_faults, sample_rows
+from seqtool.evaluation.scores.frequency import group_by_frequency
 from seqtool.evaluation.scores.metrics import MetricOptions, score_sentences, sentence_signatures
 from seqtool.evaluation.scores.tokenizers import fit_options
 from seqtool.files import write_whole
@@ -36,7 +36,8 @@ def write_report(run: RunDir, attention: bool = True) -> list[str]:
             maps = read_maps(run, pairs)
         except (SeqtoolError, ImportError) as error:
             notes.append(f"no attention maps: {error}")
-    write_whole(run.report, render_report(card, pairs, maps))
+    counts = text_parts.count_training_words(run) if pairs else None
+    write_whole(run.report, render_report(card, pairs, maps, counts))
     return notes
 
 
@@ -49,35 +50,38 @@ def read_maps(run: RunDir, pairs: Sequence[TranslatedPair]) -> list[AttentionMap
     return choose_maps(reader, [(pair.src, pair.hyp) for pair in spread if pair.src.strip() and pair.hyp.strip()])
 
 
-def render_report(card: Card, pairs: Sequence[TranslatedPair], maps: Sequence[AttentionMap]) -> str:
-    """Put the page together."""
+def render_report(
+    card: Card,
+    pairs: Sequence[TranslatedPair],
+    maps: Sequence[AttentionMap],
+    word_counts: Mapping[str, int] | None = None,
+) -> str:
+    """Put the page together; `word_counts` are those of the training targets."""
     sections = [
         parts.tiles(card),
-        parts.section("Training", parts.curves(card.history)),
-        parts.section("Scores", parts.score_table(card)),
-        *quality_sections(card, pairs),
-        parts.section(
+        section(
+            "Training",
+            parts.curves(card.history),
+            "The scores of the finished model, with its own beam and the chosen weights, are below; those of the "
+            "validations on the way are made with a beam of their own, to be quick.",
+        ),
+        section("Scores", parts.score_table(card)),
+        *quality_sections(card, pairs, word_counts),
+        section(
             "Attention",
             parts.attention(maps),
             "What the decoder looks at: each row is a token of the translation, each column a token of the source. "
             "Half of these sentences are those whose word order changes most.",
         ),
-        parts.section("What was trained on what", parts.facts(card)),
-        parts.section("Notes of the run", parts.notes(card.history)),
+        section("What check found in the corpus", text_parts.corpus_findings(card.data)),
+        section("What was trained on what", parts.facts(card)),
+        section("Notes of the run", parts.notes(card.history)),
     ]
-    page = resources.files("seqtool.evaluation.report") / "page"
     name = card.path.rstrip("/").rpartition("/")[2] or card.path
-    return Template((page / "report.html").read_text(encoding="utf-8")).substitute(
-        title=escape(f"seqtool run: {name}"),
-        lead=escape(describe_run(card)),
-        css=(page / "report.css").read_text(encoding="utf-8"),
-        js=(page / "report.js").read_text(encoding="utf-8"),
-        sections="\n".join(part for part in sections if part),
-        footer=escape(f"Written by seqtool {__version__}. This page needs no network."),
-    )
+    return fill_page(f"seqtool run: {name}", describe_run(card), sections)
 
 
-def quality_sections(card: Card, pairs: Sequence[TranslatedPair]) -> list[str]:
+def quality_sections(card: Card, pairs: Sequence[TranslatedPair], word_counts: Mapping[str, int] | None) -> list[str]:
     """The sections that come from the validation translations."""
     if not pairs:
         return []
@@ -88,9 +92,16 @@ def quality_sections(card: Card, pairs: Sequence[TranslatedPair]) -> list[str]:
     scores = score_sentences(hypotheses, references, options)
     buckets = bucket_by_length(hypotheses, references, sources, options)
     signature = sentence_signatures(references, options)[0]
+    groups = [] if word_counts is None else group_by_frequency(hypotheses, references[0], word_counts)
     return [
-        parts.section("By sentence length", parts.lengths(buckets, find_faults(hypotheses, references, sources))),
-        parts.section(
+        section("By sentence length", parts.lengths(buckets, find_faults(hypotheses, references, sources))),
+        section(
+            "By word frequency",
+            text_parts.frequencies(groups),
+            "Words of the translations against those of the references, whatever their order, by how often the first "
+            f"{text_parts.COUNTED_PAIRS:,} training pairs have them in the target.",
+        ),
+        section(
             "Sample translations",
             parts.samples(pairs, scores, sample_rows(scores, [len(src) for src in sources], SAMPLES_OF_A_KIND)),
             f"From the {len(pairs):,} validation pairs, by sentence chrF (<code>{escape(signature)}</code>). "

@@ -7,7 +7,13 @@ from typing import Any
 from sacrebleu.significance import PairedTest
 
 from seqtool.errors import OptionError, SeqtoolError
-from seqtool.evaluation.scores.metrics import HIGHER_IS_BETTER, MetricOptions, as_command_reads, build_metric
+from seqtool.evaluation.scores.metrics import (
+    HIGHER_IS_BETTER,
+    METRIC_TITLES,
+    MetricOptions,
+    as_command_reads,
+    build_metric,
+)
 
 TEST_NAMES = {"bs": "paired bootstrap", "ar": "paired approximate randomization"}
 LEVELS = (0.001, 0.01, 0.05)
@@ -50,11 +56,24 @@ class Comparison:
         p_value = self.results[index].p_value
         if p_value is None:
             return "baseline"
-        level = significance_level(p_value)
+        level = self.level(index)
         if level is None:
-            return "no significant difference"
-        is_better = (self.difference(index) > 0) == HIGHER_IS_BETTER[self.metric]
-        return f"{'better' if is_better else 'worse'} (p < {level:g})"
+            return "no significant difference" if self.difference(index) else "no difference"
+        return f"{self.direction(index)} (p < {level:g})"
+
+    def level(self, index: int) -> float | None:
+        """Return the strictest usual level at which system `index` differs from the baseline, None if at none.
+
+        Equal scores differ at none: sacreBLEU's tests, which count the samples that differ more, call them significant.
+        """
+        p_value = self.results[index].p_value
+        return None if p_value is None or not self.difference(index) else significance_level(p_value)
+
+    def direction(self, index: int) -> str:
+        """Return whether system `index` is significantly "better" or "worse" than the baseline; empty if neither."""
+        if self.level(index) is None:
+            return ""
+        return "better" if (self.difference(index) > 0) == HIGHER_IS_BETTER[self.metric] else "worse"
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison for programs."""
@@ -63,7 +82,7 @@ class Comparison:
                 "system": name,
                 **asdict(result),
                 "difference": self.difference(index),
-                "level": None if result.p_value is None else significance_level(result.p_value),
+                "level": self.level(index),
                 "verdict": self.verdict(index),
             }
             for index, (name, result) in enumerate(zip(self.systems, self.results, strict=True))
@@ -105,6 +124,41 @@ def compare_systems(
         for test in tests
         for metric in options.metrics
     ]
+
+
+def conclude(comparisons: Sequence[Comparison], index: int) -> str:
+    """Say in one sentence whether system `index` is better than the baseline, by which metrics, and how sure that is.
+
+    A difference counts where all tests that were made find it.
+    """
+    baseline, name = comparisons[0].systems[0], comparisons[0].systems[index]
+    found: dict[str, list[str]] = {"better": [], "worse": [], "": [], "unclear": []}
+    for metric in dict.fromkeys(comparison.metric for comparison in comparisons):
+        of_metric = [comparison for comparison in comparisons if comparison.metric == metric]
+        p_value = max(comparison.results[index].p_value or 0.0 for comparison in of_metric)
+        words = {comparison.direction(index) for comparison in of_metric}
+        difference = of_metric[0].difference(index)
+        figures = f"{METRIC_TITLES[metric]} " + (
+            f"{difference:+.2f}, p = {format_p(p_value)}" if difference else "equal"
+        )
+        found[words.pop() if len(words) == 1 else "unclear"].append(figures)
+    parts = [
+        f"{name} is significantly {word} than {baseline} ({'; '.join(found[word])})"
+        for word in ("better", "worse")
+        if found[word]
+    ]
+    if found[""]:
+        start = "there is no significant difference" if parts else f"{name} and {baseline} do not differ significantly"
+        parts.append(f"{start} ({'; '.join(found[''])})")
+    if found["unclear"]:
+        start = "the tests disagree" if parts else f"the tests of {name} and {baseline} disagree"
+        parts.append(f"{start} ({'; '.join(found['unclear'])})")
+    return ", ".join(parts) + "."
+
+
+def format_p(p_value: float) -> str:
+    """Return a p-value with the digits that tell on which side of a level it is: 0.000999, 0.0456."""
+    return f"{p_value:.3g}"
 
 
 def significance_level(p_value: float) -> float | None:

@@ -94,6 +94,19 @@ def worst_rows(scores: Sequence[SentenceScore], n_rows: int) -> list[int]:
     return sorted(range(len(scores)), key=lambda row: (scores[row].chrf, row))[:n_rows]
 
 
+def differing_rows(
+    scores: Sequence[SentenceScore], others: Sequence[SentenceScore], n_rows: int
+) -> dict[str, list[int]]:
+    """Return the rows whose sentence chrF differs most between two systems: those that are better in the other one, and
+    those that are worse, the largest difference first."""
+    gain = [other.chrf - score.chrf for score, other in zip(scores, others, strict=True)]
+    ranked = sorted(range(len(gain)), key=lambda row: (-abs(gain[row]), row))
+    return {
+        "better": [row for row in ranked if gain[row] > 0][:n_rows],
+        "worse": [row for row in ranked if gain[row] < 0][:n_rows],
+    }
+
+
 def sample_rows(scores: Sequence[SentenceScore], lengths: Sequence[int], n_rows: int) -> dict[str, list[int]]:
     """Return rows for "best", "median" and "worst" sentence chrF, none of them twice.
 

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seqtool.evaluation.scores.comparison import Comparison, SystemLines, compare_systems
+from seqtool.evaluation.scores.comparison import Comparison, SystemLines, compare_systems, conclude
 from seqtool.evaluation.scores.diagnosis import (
     LengthBucket,
     OutputFaults,
     bucket_by_length,
+    differing_rows,
     find_faults,
     length_unit,
     worst_rows,
@@ -22,7 +23,7 @@ from seqtool.evaluation.scores.metrics import (
     sentence_signatures,
 )
 from seqtool.evaluation.scores.reference_set import ReferenceSet
-from seqtool.evaluation.scores.systems import SystemOutput
+from seqtool.evaluation.scores.systems import SystemOutput, name_differences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,18 @@ class ComparisonPlan:
     tests: tuple[str, ...] = ("bs", "ar")
     n_resamples: int = 1000
     n_trials: int = 10000
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherSystem:
+    """A system beside the first: its scores, and where it differs."""
+
+    output: SystemOutput
+    scores: list[MetricScore]
+    settings: list[str]  # of the decoding, in which it differs
+    sentence_scores: list[SentenceScore] | None
+    differing: dict[str, list[int]]  # rows that are "better" or "worse" than in the first system, most first
+    conclusion: str  # one sentence on whether it is better
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +59,7 @@ class Evaluation:
     sentence_scores: list[SentenceScore] | None  # only if they were asked for
     sentence_signatures: tuple[str, str]  # of their chrF and BLEU
     worst: list[int]  # rows, worst first
-    others: list[tuple[SystemOutput, list[MetricScore]]]
+    others: list[OtherSystem]
     comparisons: list[Comparison]
 
     def to_json(self, width: int | None = None) -> dict[str, Any]:
@@ -66,16 +79,21 @@ class Evaluation:
         if self.others:
             found["systems"] = [
                 {
-                    "system": other.name,
-                    **{score.name: score.to_json(width) for score in scores},
-                    "decoding": other.decoding,
+                    "system": other.output.name,
+                    **{score.name: score.to_json(width) for score in other.scores},
+                    "decoding": other.output.decoding,
+                    "other_settings": other.settings,
+                    "differing": {
+                        kind: [self._row_to_json(row, other) for row in rows] for kind, rows in other.differing.items()
+                    },
+                    "conclusion": other.conclusion,
                 }
-                for other, scores in self.others
+                for other in self.others
             ]
             found["comparison"] = [comparison.to_json() for comparison in self.comparisons]
         return found
 
-    def _row_to_json(self, row: int) -> dict[str, Any]:
+    def _row_to_json(self, row: int, other: OtherSystem | None = None) -> dict[str, Any]:
         assert self.sentence_scores is not None
         score = self.sentence_scores[row]
         found = {
@@ -86,6 +104,8 @@ class Evaluation:
             "chrf": score.chrf,
             "bleu": score.bleu,
         }
+        if other is not None and other.sentence_scores is not None:
+            found |= {"other": other.output.lines[row], "other_chrf": other.sentence_scores[row].chrf}
         return found if self.system.scores is None else {**found, "model_score": self.system.scores[row]}
 
 
@@ -116,8 +136,33 @@ def evaluate(
         sentence_scores=sentence_scores,
         sentence_signatures=sentence_signatures(references, options),
         worst=worst_rows(sentence_scores, n_worst) if sentence_scores else [],
-        others=[(other, score_corpus(other.lines, references, options)) for other in others],
+        others=[
+            describe_other(other, index, system, sentence_scores, comparisons, test_set, options, n_worst)
+            for index, other in enumerate(others, 1)
+        ],
         comparisons=comparisons,
+    )
+
+
+def describe_other(
+    other: SystemOutput,
+    index: int,
+    system: SystemOutput,
+    sentence_scores: list[SentenceScore] | None,
+    comparisons: Sequence[Comparison],
+    test_set: ReferenceSet,
+    options: MetricOptions,
+    n_differing: int,
+) -> OtherSystem:
+    """Return what there is to say of system `index` beside the first one."""
+    own = score_sentences(other.lines, test_set.references, options) if sentence_scores and n_differing else None
+    return OtherSystem(
+        output=other,
+        scores=score_corpus(other.lines, test_set.references, options),
+        settings=name_differences(system.decoding, other.decoding),
+        sentence_scores=own,
+        differing=differing_rows(sentence_scores, own, n_differing) if sentence_scores and own else {},
+        conclusion=conclude(comparisons, index),
     )
 
 

@@ -3,8 +3,8 @@
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from seqtool.evaluation.scores.comparison import TEST_NAMES, Comparison
-from seqtool.evaluation.scores.evaluation import Evaluation
+from seqtool.evaluation.scores.comparison import TEST_NAMES, Comparison, format_p
+from seqtool.evaluation.scores.evaluation import Evaluation, OtherSystem
 from seqtool.evaluation.scores.metrics import METRIC_TITLES
 from seqtool.evaluation.scores.systems import describe_decoding
 
@@ -17,16 +17,26 @@ def evaluation_text(found: Evaluation) -> Iterator[str]:
         yield score.text
     if found.system.decoding:
         yield f"decoding: {describe_decoding(found.system.decoding)}"
-    for other, scores in found.others:
+    for other in found.others:
         yield ""
-        yield f"{other.name}:"
-        for score in scores:
+        yield f"{other.output.name}:"
+        for score in other.scores:
             yield score.text
-        if other.decoding:
-            yield f"decoding: {describe_decoding(other.decoding)}"
+        if other.output.decoding:
+            yield f"decoding: {describe_decoding(other.output.decoding)}"
     yield from comparison_text(found.comparisons)
     yield from diagnosis_text(found)
     yield from worst_text(found)
+    for other in found.others:
+        yield from differing_text(found, other)
+    for other in found.others:
+        yield ""
+        if other.settings:
+            yield (
+                f"warning: {found.system.name} and {other.output.name} were made with other settings "
+                f"({'; '.join(other.settings)}), which are part of the difference"
+            )
+        yield other.conclusion
 
 
 def comparison_text(comparisons: Sequence[Comparison]) -> Iterator[str]:
@@ -46,7 +56,7 @@ def comparison_text(comparisons: Sequence[Comparison]) -> Iterator[str]:
                         f"{result.score:.2f}",
                         f"{result.mean:.2f} ± {result.interval:.2f}" if has_interval else "",
                         "" if index == 0 else f"{comparison.difference(index):+.2f}",
-                        "" if result.p_value is None else f"{result.p_value:.4f}",
+                        "" if result.p_value is None or not comparison.difference(index) else format_p(result.p_value),
                         comparison.verdict(index),
                     ]
                 )
@@ -87,6 +97,26 @@ def worst_text(found: Evaluation) -> Iterator[str]:
         yield f"    translation  {printable(found.system.lines[row])}"
         for side in found.test_set.references:
             yield f"    reference    {printable(side[row])}"
+
+
+def differing_text(found: Evaluation, other: OtherSystem) -> Iterator[str]:
+    """Yield the sentences in which a system differs most from the first one, in both directions."""
+    if other.sentence_scores is None or found.sentence_scores is None:
+        return
+    for kind, rows in other.differing.items():
+        if not rows:
+            continue
+        yield ""
+        yield f"lines that are {kind} in {other.output.name}, by sentence chrF|{found.sentence_signatures[0]}"
+        for row in rows:
+            before, after = found.sentence_scores[row].chrf, other.sentence_scores[row].chrf
+            yield f"  line {row + 1:,}: chrF {before:.1f} in {found.system.name}, {after:.1f} in {other.output.name}"
+            if found.test_set.sources is not None:
+                yield f"    source       {printable(found.test_set.sources[row])}"
+            yield f"    translation  {printable(found.system.lines[row])}"
+            yield f"    the other's  {printable(other.output.lines[row])}"
+            for side in found.test_set.references:
+                yield f"    reference    {printable(side[row])}"
 
 
 def printable(text: str) -> str:

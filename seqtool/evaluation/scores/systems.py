@@ -84,6 +84,18 @@ def describe_decoding(decoding: Mapping[str, Any]) -> str:
     return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in shown.items())
 
 
+def name_differences(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> list[str]:
+    """Return the settings in which two decodings differ, such as 'beam 5 and 1'; empty where one is not known."""
+    if one is None or other is None:
+        return []
+    names = [name for name in {**one, **other} if name not in ("model", "seqtool")]
+    return [
+        f"{name.replace('_', ' ')} {one.get(name)} and {other.get(name)}"
+        for name in names
+        if one.get(name) != other.get(name)
+    ]
+
+
 def record_scores(run: RunDir, test_set: ReferenceSet, scores: Sequence[MetricScore], decoding: dict[str, Any]) -> None:
     """Write scores into a model's manifest; they replace earlier ones of the same set, metric and settings."""
     manifest = run.read_manifest()
