@@ -145,7 +145,7 @@ def strings_of(path: Path) -> Iterator[tuple[int, str]]:
 def test_the_library_names_no_options_of_the_command_line() -> None:
     options = re.compile(r"(?<![\w(;{.-])--?[a-z][a-z-]+\b|(?<![\w(;{.-])-[a-z]\b")
     commands = re.compile(
-        r"'?(seqtool|pip|iconv|sacrebleu|jq|msgconv|msgfmt)\b.*|\(or -f UTF-16\)|-inf\b|part-|-of-|^-m$"
+        r"'?(seqtool|torchrun|pip|iconv|sacrebleu|jq|msgconv|msgfmt)\b.*|\(or -f UTF-16\)|-inf\b|part-|-of-|^-m$"
         r"|^ -o DIR$|^ --local-dir $|--to ctranslate2'|argos-translate --from-lang |^ --to-lang "
     )
     found = [
