@@ -5,7 +5,7 @@
 FOLDER holds Multi30k as in multi30k.py. A parent is trained on its captions for --steps, and then trained further on
 the first --pairs of the demo corpus in data/, once with each of
 
-- scratch: the settings that `auto` chooses for a new model of so many pairs, which is how not to fine-tune,
+- scratch: the settings that `auto` chooses for a new model of this many pairs, which is how not to fine-tune,
 - fine-tuned: what `--from` chooses by itself,
 - mixed: the same, with a sample of the captions beside the new pairs (`--corpus train.en,train.de@SHARE`).
 

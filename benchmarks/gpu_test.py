@@ -300,7 +300,7 @@ INSIDE: dict[str, Callable[[str, bool], str]] = {"out_of_memory": out_of_memory,
 
 
 def is_pretend() -> bool:
-    """Tell whether the GPU is the stand-in's."""
+    """Return whether the GPU is the stand-in's."""
     return "GPU_STAND_IN_DEVICES" in os.environ
 
 

@@ -36,7 +36,7 @@ def run(command: list[str], **more: Any) -> subprocess.CompletedProcess[bytes]:
 
 
 def is_tokenized(folder: Path) -> bool:
-    """Tell whether the corpus is the lowercased and tokenized form."""
+    """Return whether the corpus is the lowercased and tokenized form."""
     text = gzip.decompress((folder / "val.de.gz").read_bytes()).decode("utf-8")
     return text == text.lower()
 

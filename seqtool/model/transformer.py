@@ -102,7 +102,7 @@ class Transformer(TranslationModel):
     def compile_for_translation(self) -> None:
         """Compile what knows no cache: the encoder and the decoder's feed-forward layers.
 
-        The cache's sizes change in so many ways that torch.compile would compile again and again, and then give up.
+        The cache's sizes vary so much that torch.compile would compile again and again, and then give up.
         """
         super().compile_for_translation()
         for layer in cast(list[DecoderLayer], self.decoder):

@@ -57,7 +57,7 @@ class TrainingDisplay:
             self._signed = True
 
     def start(self, history: list[dict[str, Any]], total_steps: int, step: int = 0) -> None:
-        """Begin the live panel, where there is a terminal; 0 steps mean that their number is not planned yet."""
+        """Begin the live panel, if there is a terminal; 0 steps mean that their number is not planned yet."""
         self.panel.total, self.panel.step = total_steps, step
         for entry in history:
             self.panel.remember(entry)

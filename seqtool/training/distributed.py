@@ -122,7 +122,7 @@ class FromFirst(Mapping[str, Tensor]):
 
 
 def is_loss(error: BaseException) -> bool:
-    """Tell whether an error means that the connection to another worker is lost."""
+    """Return whether an error means that the connection to another worker is lost."""
     return isinstance(error, dist.DistError) or any(sign in str(error) for sign in ("gloo/", "Gloo", "NCCL"))
 
 

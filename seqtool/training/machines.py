@@ -33,7 +33,7 @@ class Surroundings:
 
 
 def keeps_files(run: RunDir, workers: Workers) -> bool:
-    """Tell whether this worker prepares the corpus: the first of all, and of each machine with storage of its own."""
+    """Return whether this worker prepares the corpus: the first of all, and of each machine with storage of its own."""
     if workers.size == 1:
         return True
     name = workers.share(f".here-{uuid.uuid4().hex}" if workers.is_first else None)

@@ -105,7 +105,7 @@ class LivePanel(Live):
 
 
 def erase_lines(n_lines: int) -> Control:
-    """Return what erases the line of the cursor and those above it, so many in all."""
+    """Return what erases the line of the cursor and those above it, n_lines in all."""
     up = [(ControlType.CURSOR_UP, 1), (ControlType.ERASE_IN_LINE, 2)] * (n_lines - 1)
     return Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2), *up)
 

@@ -120,7 +120,7 @@ def train(model: Any, tokenizer: Any) -> None:
 
 
 def has_learnt(model: Any, tokenizer: Any) -> bool:
-    """Tell whether most translations are right and all end before the limit."""
+    """Return whether most translations are right and all end before the limit."""
     greedy = generate_ids(model, tokenizer, LINES, 1)
     n_right = sum(text == translate_words(line) for text, line in zip(decode(tokenizer, greedy), LINES, strict=True))
     rows = [*greedy, *generate_ids(model, tokenizer, LINES, 4)] if n_right >= 0.7 * len(LINES) else []

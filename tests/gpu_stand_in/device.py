@@ -122,7 +122,7 @@ def compute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 @functools.cache
 def is_composite(func: Any) -> bool:
-    """Tell whether an operation is only a sequence of others."""
+    """Return whether an operation is only a sequence of others."""
     return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
 
 
@@ -150,7 +150,7 @@ def check_placement(func: Any, args: tuple[Any, ...], tensors: list[torch.Tensor
 
 
 def takes_numbers_of_the_host(func: Any) -> bool:
-    """Tell whether an operation takes a tensor without dimensions from the host."""
+    """Return whether an operation takes a tensor without dimensions from the host."""
     return torch.Tag.pointwise in func.tags or func in INDEXING or "_foreach" in func.name()
 
 
@@ -199,7 +199,7 @@ def note_indices(func: Any, args: tuple[Any, ...], indices: Iterable[torch.Tenso
 
 
 def is_pinned(tensor: torch.Tensor) -> bool:
-    """Tell whether a tensor of the host is in pinned memory; a view of such a one counts as not."""
+    """Return whether a tensor of the host is in pinned memory; a view of such a one counts as not."""
     return bool(getattr(tensor, "pinned", False))
 
 

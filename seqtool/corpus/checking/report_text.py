@@ -55,7 +55,7 @@ def write_report(report: Report, console: Console) -> None:
 
 
 def find_settings(report: Report) -> list[str]:
-    """Return the settings that drop the noise which cleaning leaves, where there is much of it."""
+    """Return the settings that drop the noise which cleaning leaves, if there is much of it."""
     counts = {kind: report.findings[kind].pairs for kind in (*KINDS, *LANGUAGE)}
     settings = settings_against(counts, report.pairs)
     on = {SETTINGS[kind] for kind in counts if report.dropped[kind]}

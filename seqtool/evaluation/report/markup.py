@@ -5,7 +5,7 @@ from html import escape
 
 
 def section(title: str, content: str, note: str = "") -> str:
-    """Wrap a section's content under its heading; nothing where there is no content."""
+    """Wrap a section's content under its heading; nothing if there is no content."""
     if not content:
         return ""
     note = f'<p class="note">{note}</p>' if note else ""

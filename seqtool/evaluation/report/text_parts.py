@@ -78,7 +78,7 @@ def frequencies(groups: Sequence[FrequencyGroup]) -> str:
 
 
 def count_training_words(run: RunDir) -> dict[str, int] | None:
-    """Count the target words of the first pairs that a run was trained on; None where they are not there any more."""
+    """Count the target words of the first pairs that a run was trained on; None if they are not there any more."""
     try:
         corpus, tokenizer = PreparedCorpus.open(run.prepared, verify=False), load_pair(run).target
     except SeqtoolError:

@@ -85,7 +85,7 @@ def describe_decoding(decoding: Mapping[str, Any]) -> str:
 
 
 def name_differences(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> list[str]:
-    """Return the settings in which two decodings differ, such as 'beam 5 and 1'; empty where one is not known."""
+    """Return the settings in which two decodings differ, such as 'beam 5 and 1'; empty if one is not known."""
     if one is None or other is None:
         return []
     names = [name for name in {**one, **other} if name not in ("model", "seqtool")]
