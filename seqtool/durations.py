@@ -1,4 +1,6 @@
-"""Durations and numbers of things, as people write them."""
+"""Durations, numbers of things and line numbers, as people write them."""
+
+from collections.abc import Iterable
 
 
 def format_seconds(seconds: float) -> str:
@@ -13,3 +15,16 @@ def format_seconds(seconds: float) -> str:
 def count(number: float, noun: str) -> str:
     """Return a number with its noun: 1 epoch, 2,000 epochs."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def name_lines(numbers: Iterable[int]) -> str:
+    """Name lines for a message: "line 7", "lines 3, 9-12"."""
+    ranges: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    names = [f"{first:,}" if first == last else f"{first:,}-{last:,}" for first, last in ranges]
+    single = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
+    return f"line{'' if single else 's'} {', '.join(names)}"

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from special_ids import BOS, BOTH, EOS, PAD
 
 from seqtool.config.sections import TokenizerConfig
-from seqtool.corpus.batches.batches import Batch, BatchPlan, PairRange, iterate_batches, make_batch
+from seqtool.corpus.batches.batches import Batch, BatchPlan, iterate_batches, make_batch
 from seqtool.corpus.batches.bpe_dropout import BpeDropout, MergeTable
 from seqtool.corpus.batches.prefetch import Prefetched
-from seqtool.corpus.preparing.token_array import TokenArray
+from seqtool.corpus.preparing.token_array import PairRange, TokenArray
 from seqtool.corpus.tokenizer.interface import Tokenizer, TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_tokenizer, train_tokenizer
 from seqtool.errors import SeqtoolError

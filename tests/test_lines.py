@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqtool.durations import name_lines
 from seqtool.errors import SeqtoolError
 from seqtool.translation.lines import reading as module
-from seqtool.translation.lines.reading import decode_line, file_blocks, live_blocks, name_lines
+from seqtool.translation.lines.reading import decode_line, file_blocks, live_blocks
 
 
 def flat(blocks: Iterator[list[bytes]]) -> list[bytes]:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from seqtool.corpus.batches import ordering, planning
-from seqtool.corpus.batches.planning import BatchPlan, PairRange
+from seqtool.corpus.batches.planning import BatchPlan
+from seqtool.corpus.preparing.token_array import PairRange
 
 RANGES = [PairRange(0, 700, 1.7), PairRange(700, 1500), PairRange(1500, 2000, 3.0)]
 

@@ -14,11 +14,12 @@ from small_corpora import TOKENIZER, content_of, make_pairs, make_request, make_
 from special_ids import BOTH
 
 from seqtool.config.sections import CleanConfig, DataConfig
-from seqtool.corpus.batches.batches import BatchPlan, PairRange, iterate_batches
+from seqtool.corpus.batches.batches import BatchPlan, iterate_batches
 from seqtool.corpus.preparing import worker_pool
 from seqtool.corpus.preparing.prepare import prepare_corpus
 from seqtool.corpus.preparing.prepared import PreparedCorpus
 from seqtool.corpus.preparing.run_corpus import prepare_run
+from seqtool.corpus.preparing.token_array import PairRange
 from seqtool.corpus.reading.corpus import parse_corpus
 from seqtool.corpus.reading.parting import LineCountError
 from seqtool.corpus.tokenizer.interface import TokenizerPair

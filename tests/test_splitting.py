@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtool.translation.lines.splitting import cut_text, join_parts, split_text
+from seqtool.translation.splitting import cut_text, join_parts, split_text
 
 
 def count_words(texts: list[str]) -> list[int]:

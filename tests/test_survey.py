@@ -8,9 +8,9 @@ from small_corpora import TOKENIZER, make_pairs, write_tsv
 from seqtool.config.sections import CleanConfig
 from seqtool.corpus.cleaning.rules import CleaningRules, OverlapHashes
 from seqtool.corpus.preparing.survey import Survey, survey_corpora
+from seqtool.corpus.preparing.tokenizer_process import train_apart
 from seqtool.corpus.reading.corpus import parse_corpus
 from seqtool.corpus.tokenizer.registry import train_model
-from seqtool.corpus.tokenizer.training_process import train_apart
 from seqtool.errors import SeqtoolError
 
 

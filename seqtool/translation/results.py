@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from seqtool.translation.engines.interface import SearchOptions
-from seqtool.translation.lines.splitting import join_parts
 from seqtool.translation.search.penalties import length_penalty
+from seqtool.translation.splitting import join_parts
 
 
 @dataclass(frozen=True, kw_only=True)

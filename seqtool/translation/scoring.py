@@ -9,8 +9,9 @@ from typing import Any
 from seqtool.corpus.reading.blocks import read_pairs
 from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.text import clean_text
+from seqtool.durations import name_lines
 from seqtool.errors import SeqtoolError
-from seqtool.translation.lines.reading import decode_line, name_lines
+from seqtool.translation.lines.reading import decode_line
 from seqtool.translation.translator import Translator
 
 BLOCK = 4096  # pairs scored at once; batches are made of those of like length

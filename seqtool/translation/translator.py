@@ -19,11 +19,11 @@ from seqtool.run_directory import RunDir
 from seqtool.translation.engines.fallback import Engines
 from seqtool.translation.engines.interface import Engine, SearchOptions
 from seqtool.translation.engines.settings import EngineSettings
-from seqtool.translation.lines.splitting import cut_text, split_text
 from seqtool.translation.options import describe_search, make_options
 from seqtool.translation.outcomes import Outcome, OutcomeCache, PlannedLine, Segment
 from seqtool.translation.results import Hypothesis, Translation, join_hypotheses
 from seqtool.translation.segments import search_segments
+from seqtool.translation.splitting import cut_text, split_text
 
 __all__ = ["Hypothesis", "Translation", "Translator"]
 

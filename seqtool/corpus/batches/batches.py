@@ -13,12 +13,12 @@ import numpy as np
 
 from seqtool.corpus.batches.bpe_dropout import BpeDropout
 from seqtool.corpus.batches.ordering import Ints
-from seqtool.corpus.batches.planning import BatchPlan, EpochPlan, PairRange
+from seqtool.corpus.batches.planning import BatchPlan, EpochPlan
 from seqtool.corpus.batches.prefetch import Prefetched
 from seqtool.corpus.preparing.token_array import TokenArray
 from seqtool.corpus.tokenizer.interface import SpecialIds
 
-__all__ = ["Batch", "BatchPlan", "EpochPlan", "PairRange", "iterate_batches", "make_batch"]
+__all__ = ["Batch", "BatchPlan", "EpochPlan", "iterate_batches", "make_batch"]
 
 
 BothSpecialIds = tuple[SpecialIds, SpecialIds]  # of source and target

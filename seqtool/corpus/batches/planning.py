@@ -19,18 +19,10 @@ from seqtool.corpus.batches.ordering import (
     make_keys,
     sort_in_memory,
 )
+from seqtool.corpus.preparing.token_array import PairRange
 from seqtool.errors import SeqtoolError
 
 _MIN_SHIFTED = 8  # batches in an epoch from which on their cuts are shifted
-
-
-@dataclass(frozen=True)
-class PairRange:
-    """The pairs first .. last - 1, all of one corpus; each is expected `weight` times an epoch."""
-
-    first: int
-    last: int
-    weight: float = 1.0
 
 
 @dataclass(frozen=True)

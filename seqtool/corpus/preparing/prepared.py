@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seqtool.config import CleanConfig, Config, DataConfig
-from seqtool.corpus.batches.planning import PairRange
-from seqtool.corpus.preparing.token_array import Ints, TokenArray, TokenArrayWriter, open_token_array
+from seqtool.corpus.preparing.token_array import Ints, PairRange, TokenArray, TokenArrayWriter, open_token_array
 from seqtool.corpus.reading.corpus import Corpus
 from seqtool.corpus.reading.opening import readable
 from seqtool.errors import SeqtoolError

@@ -18,12 +18,12 @@ from seqtool.corpus.preparing.prepared import (
     read_manifest,
 )
 from seqtool.corpus.preparing.survey import Survey, survey_corpora
+from seqtool.corpus.preparing.tokenizer_process import train_apart
 from seqtool.corpus.reading.blocks import count_pairs
 from seqtool.corpus.reading.corpus import Corpus, require_files
 from seqtool.corpus.tokenizer.bpe import check_user_symbols
 from seqtool.corpus.tokenizer.interface import Tokenizer, TokenizerPair
 from seqtool.corpus.tokenizer.registry import load_pair, load_tokenizer, train_model, write_model
-from seqtool.corpus.tokenizer.training_process import train_apart
 from seqtool.errors import SeqtoolError
 from seqtool.files import make_folder
 from seqtool.progress import Progress, ShowProgress, ignore

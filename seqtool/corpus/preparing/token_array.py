@@ -48,6 +48,15 @@ class TokenArray:
         return self.tokens[places].astype(np.int64), lengths
 
 
+@dataclass(frozen=True)
+class PairRange:
+    """The pairs first .. last - 1, all of one corpus; each is expected `weight` times an epoch."""
+
+    first: int
+    last: int
+    weight: float = 1.0
+
+
 def smallest_type(highest: int) -> np.dtype[Any]:
     """Return the unsigned type of 16 or 32 bits that holds a value."""
     return np.dtype("<u2") if highest < 1 << 16 else np.dtype("<u4")

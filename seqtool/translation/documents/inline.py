@@ -8,8 +8,8 @@ from seqtool.corpus.sentences import split_sentences
 from seqtool.corpus.text import clean_text
 from seqtool.translation.documents.placing import Markup, Origins, place
 from seqtool.translation.documents.word_units import find_units
-from seqtool.translation.lines.splitting import separator
 from seqtool.translation.results import Translation
+from seqtool.translation.splitting import separator
 
 # What a reader sees as one space, and what may not be in a line that is translated. Not the no-break space.
 _SPACES = re.compile("[\0\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029 ]+")

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from seqtool.corpus.tokenizer.interface import SPACE
-from seqtool.translation.lines.splitting import is_spaceless
 from seqtool.translation.results import Translation
+from seqtool.translation.splitting import is_spaceless
 
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 _IN_NUMBER = re.compile(r"\d[.,:]\d.?|.?\d[.,:]\d")  # around a place before or after the point of 3.14

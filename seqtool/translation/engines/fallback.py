@@ -3,9 +3,9 @@
 import threading
 from collections.abc import Callable, Sequence
 
+from seqtool.durations import name_lines
 from seqtool.errors import OptionError, SeqtoolError
 from seqtool.translation.engines.interface import Engine, SearchOptions
-from seqtool.translation.lines.reading import name_lines
 
 
 class Engines:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from seqtool.corpus.sentences import split_sentences
 from seqtool.translation.engines.interface import SearchOptions
-from seqtool.translation.lines.splitting import CLAUSE_END, SPACE, separator
+from seqtool.translation.splitting import CLAUSE_END, SPACE, separator
 from seqtool.translation.translator import Translator
 
 LONG_BYTES = 1 << 18  # of a line, from which on it is translated in windows

@@ -176,16 +176,3 @@ def decode_line(line: bytes) -> tuple[str, bool]:
         return line.decode("utf-8"), True
     except UnicodeDecodeError:
         return line.decode("utf-8", "replace"), False
-
-
-def name_lines(numbers: Iterable[int]) -> str:
-    """Name lines for a message: "line 7", "lines 3, 9-12"."""
-    ranges: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if ranges and ranges[-1][1] == number - 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    names = [f"{first:,}" if first == last else f"{first:,}-{last:,}" for first, last in ranges]
-    single = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
-    return f"line{'' if single else 's'} {', '.join(names)}"

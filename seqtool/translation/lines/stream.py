@@ -7,11 +7,12 @@ from functools import partial
 from itertools import groupby
 from typing import Protocol
 
+from seqtool.durations import name_lines
 from seqtool.errors import SeqtoolError
 from seqtool.progress import Progress, ShowProgress, ignore
 from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.lines.long_lines import LONG_BYTES, translate_long
-from seqtool.translation.lines.reading import decode_line, name_lines
+from seqtool.translation.lines.reading import decode_line
 from seqtool.translation.results import Translation
 from seqtool.translation.translator import Translator
 
