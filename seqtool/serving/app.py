@@ -25,7 +25,7 @@ from seqtool.serving.openapi import make_spec
 from seqtool.serving.settings import ServeSettings
 from seqtool.translation.documents.formats import open_document
 
-PAGE = files("seqtool.serving") / "page"
+PAGE = {file.name: str(file) for file in (files("seqtool.serving") / "page").iterdir()}
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -132,13 +132,10 @@ class Api:
             assert model is not None
             rows = [row for row, candidate in enumerate(sources) if candidate.code == source]
             rows = [row for row in rows if translating.has_words(wish.texts[row])]
-            documents = [translating.open_text(wish.format, wish.texts[row]) for row in rows]
-            options = translating.make_options(
-                model, wish.n_alternatives + 1, alignment=True if wish.format == "html" else None
-            )
-            done = await translating.translate_documents(model, documents, options, client)
-            for row, texts in zip(rows, done, strict=True):
-                found[row] = texts
+            texts = [wish.texts[row] for row in rows]
+            done = await translating.translate_texts(model, wish.format, texts, wish.n_alternatives + 1, client)
+            for row, ranked in zip(rows, done, strict=True):
+                found[row] = ranked
         return found
 
     async def detect(self, request: Request) -> Response:
@@ -174,7 +171,7 @@ class Api:
         except UnicodeDecodeError:
             raise bad_request("the file is not UTF-8; save it as UTF-8 and send it again") from None
         content = await until_disconnect(request.receive, self._translate_file(request, fields, format, text, client))
-        name = self.downloads.add(file.name, fields.text("target"), content)
+        name = await asyncio.to_thread(self.downloads.add, file.name, fields.text("target"), content)
         return Json({"translatedFileUrl": str(request.url_for("download_file", name=name))})
 
     async def _translate_file(self, request: Request, fields: Fields, format: str, text: str, client: str) -> str:
@@ -192,8 +189,7 @@ class Api:
             return text
         model = self.models.find(source, target)
         assert model is not None
-        options = translating.make_options(model, alignment=True if format == "html" else None)
-        [[content]] = await translating.translate_documents(model, [document], options, client)
+        [[content]] = await translating.translate_documents(model, format, [document], 1, client)
         return content
 
     async def download_file(self, request: Request) -> Response:
@@ -261,10 +257,9 @@ class Api:
         return self._packaged(request.path_params["name"])
 
     def _packaged(self, name: str) -> Response:
-        file = PAGE / name
-        if "/" in name or "\0" in name or name.startswith(".") or not file.is_file():
+        if name not in PAGE:
             raise HTTPException(404)
-        return FileResponse(str(file), headers={"content-security-policy": PAGE_POLICY, "cache-control": "no-cache"})
+        return FileResponse(PAGE[name], headers={"content-security-policy": PAGE_POLICY, "cache-control": "no-cache"})
 
 
 def bearer(request: Request) -> str:

@@ -60,7 +60,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head, self._head_size = False, 0
         self._reading_head = self._cancel(self._reading_head)
-        if sum(len(name) + len(value) for name, value in self.headers) + len(self.url) > MAX_HEAD:
+        if sum(len(name) + len(value) + 4 for name, value in self.headers) + len(self.url) > MAX_HEAD:
             self._refuse(TOO_LARGE)
         else:
             super().on_headers_complete()

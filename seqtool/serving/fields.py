@@ -94,7 +94,7 @@ async def read_fields(request: Request, reader: BodyReader) -> Fields:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
         return Fields(parse_json(body), is_json=True, files={})
-    values = parse_pairs(request.url.query)
+    values = parse_pairs(request.scope["query_string"].decode("latin-1"))
     files: dict[str, SentFile] = {}
     if kind == "multipart/form-data":
         form, files = await parse_multipart(request.headers, body)

@@ -32,7 +32,6 @@ CORS_HEADERS = [
     (b"access-control-allow-headers", b"Authorization, Content-Type"),
     (b"access-control-allow-methods", b"GET, POST"),
     (b"access-control-max-age", b"86400"),
-    (b"vary", b"Origin"),
 ]
 
 
@@ -66,6 +65,8 @@ class Gate:
                 await refuse(send_on, 200, b"")
             else:
                 await self.app(scope, receive, send_on)
+        except Exception:
+            status = status or 500  # it has been answered, and noted in the log
         except asyncio.CancelledError:
             if not status:  # the client has left
                 self.metrics.cancelled.inc()
@@ -78,8 +79,9 @@ class Gate:
         if self.is_ending:
             headers.append((b"connection", b"close"))
         if self.settings.cors:
+            headers.append((b"vary", b"Origin"))
             origin = dict(scope["headers"]).get(b"origin", b"").decode("latin-1")
-            if self.settings.cors == "*" or origin == self.settings.cors:
+            if self.settings.cors in ("*", origin):
                 headers += [(b"access-control-allow-origin", self.settings.cors.encode()), *CORS_HEADERS]
         return headers
 

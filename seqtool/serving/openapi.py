@@ -9,7 +9,8 @@ from seqtool.serving.settings import ServeSettings
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": "integer"}
-TEXTS: Schema = {"oneOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1}]}
+SOURCE: Schema = {"type": "string", "minLength": 1}
+TEXTS: Schema = {"oneOf": [SOURCE, {"type": "array", "items": TEXT, "minItems": 1}]}
 ERRORS = {
     400: "The request cannot be",
     403: "The API key is not known",
@@ -123,7 +124,7 @@ def post(summary: str, fields: Schema, required: list[str], answer: Schema, with
     body = {"schema": {"type": "object", "properties": fields, "required": required}}
     content = {"application/json": body}
     if with_form:
-        as_form = {name: TEXT if name == "q" else schema for name, schema in fields.items()}
+        as_form = {name: SOURCE if name == "q" else schema for name, schema in fields.items()}
         content["application/x-www-form-urlencoded"] = {
             "schema": {"type": "object", "properties": as_form, "required": required}
         }

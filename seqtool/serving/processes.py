@@ -1,10 +1,13 @@
 """Several processes that answer on one socket: started, restarted when one dies, and ended together."""
 
+import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
+import select
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +18,7 @@ from seqtool.serving.metrics import forget_process
 SHORT_LIFE = 10.0  # seconds; a process that dies sooner, and more often than ALLOWED_DEATHS, has no chance
 ALLOWED_DEATHS = 3
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
+WHILE_STARTING = dict(zip(SIGNALS, (signal.SIG_DFL, signal.SIG_IGN, signal.SIG_IGN, signal.SIG_DFL), strict=True))
 
 
 @dataclass
@@ -45,6 +49,9 @@ class _Supervisor:
         self._processes: dict[multiprocessing.process.BaseProcess, float] = {}
         self._ready, self._tell_ready = os.pipe()
         self._alive, self._hold_alive = os.pipe()
+        self._problems, self._report_problem = os.pipe()
+        os.set_blocking(self._problems, False)
+        self._is_announced = False
         self._deaths = 0
         self._is_ending = False
 
@@ -65,6 +72,7 @@ class _Supervisor:
                     else:
                         waiting -= len(os.read(self._ready, 1))
                         if not waiting:
+                            self._is_announced = True
                             self._announce()
         finally:
             signal.set_wakeup_fd(-1)
@@ -75,13 +83,22 @@ class _Supervisor:
 
     def _start(self) -> None:
         process = self._context.Process(target=self._run_worker)
+        former = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # no signal gets lost between two handlers
         process.start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
         self._processes[process] = time.monotonic()
 
     def _run_worker(self) -> None:
         signal.set_wakeup_fd(-1)
+        for number, handler in WHILE_STARTING.items():
+            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         os.close(self._hold_alive)  # it ends when the parent, which alone has it, does
-        self._work(WorkerLife(self._report_ready, self._alive))
+        try:
+            self._work(WorkerLife(self._report_ready, self._alive))
+        except SeqtoolError as error:
+            os.write(self._report_problem, f"{error}\n".encode()[: select.PIPE_BUF])
+            sys.exit(1)
 
     def _report_ready(self) -> None:
         os.write(self._tell_ready, b"1")
@@ -107,6 +124,11 @@ class _Supervisor:
             forget_process(process.pid)
         if self._is_ending:
             return
+        with contextlib.suppress(BlockingIOError):
+            problem = os.read(self._problems, select.PIPE_BUF).decode(errors="replace").partition("\n")[0]
+            if not self._is_announced:
+                raise SeqtoolError(problem)
+            self._notify(problem)
         self._deaths = self._deaths + 1 if time.monotonic() - started < SHORT_LIFE else 1
         if self._deaths > ALLOWED_DEATHS:
             raise SeqtoolError(

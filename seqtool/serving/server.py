@@ -173,6 +173,7 @@ def log_as_json() -> None:
     logger = logging.getLogger("uvicorn.error")
     logger.handlers = [JsonHandler(logging.WARNING)]
     logger.propagate = False
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # what is wrong with a form its client learns
 
 
 class JsonHandler(logging.Handler):

@@ -1,9 +1,9 @@
 """What /translate does: which texts, from which language into which, in which form."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from seqtool.errors import SeqtoolError
 from seqtool.serving.detection import Candidate
@@ -16,9 +16,10 @@ from seqtool.translation.documents.interface import Document
 from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.results import Translation
 
+T = TypeVar("T")
 FORMATS = ("text", "html")
 AUTO = "auto"
-IN_THREAD = 10_000  # characters from which documents are rebuilt outside of the event loop
+IN_THREAD = 10_000  # characters from which a text is taken apart outside of the event loop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,20 +126,34 @@ def make_options(model: ServedModel, n_best: int = 1, **changes: Any) -> SearchO
     return model.translator.make_options(n_best=n_best, beam=n_best if n_best > beam else None, **changes)
 
 
+async def translate_texts(
+    model: ServedModel, format: str, texts: Sequence[str], n_best: int, client: str
+) -> list[list[str]]:
+    """Return the translation of each text, which is in a format, and the alternatives to it."""
+    with model.in_use():
+        documents = await _aside(format, texts, lambda: [open_text(format, text) for text in texts])
+        return await translate_documents(model, format, documents, n_best, client)
+
+
 async def translate_documents(
-    model: ServedModel, documents: Sequence[Document], options: SearchOptions, client: str
+    model: ServedModel, format: str, documents: Sequence[Document], n_best: int, client: str
 ) -> list[list[str]]:
     """Return each document's translation and the alternatives to it."""
+    options = make_options(model, n_best, alignment=True if format == "html" else None)
     with model.in_use():
         texts = [text for document in documents for text in document.texts]
         done = iter(await model.batcher.translate(texts, options, client))
     parts = [[next(done) for _ in document.texts] for document in documents]
+    return await _aside(
+        format,
+        texts,
+        lambda: [rebuild(document, lines, n_best) for document, lines in zip(documents, parts, strict=True)],
+    )
 
-    def rebuild_all() -> list[list[str]]:
-        return [rebuild(document, lines, options.n_best) for document, lines in zip(documents, parts, strict=True)]
 
-    is_large = sum(map(len, texts)) > IN_THREAD
-    return await asyncio.to_thread(rebuild_all) if is_large else rebuild_all()
+async def _aside(format: str, texts: Sequence[str], work: Callable[[], T]) -> T:
+    """Do some work, outside of the event loop if it may take long: markup can be made to take a second or two."""
+    return await asyncio.to_thread(work) if format != "text" or sum(map(len, texts)) > IN_THREAD else work()
 
 
 def rebuild(document: Document, lines: Sequence[Translation], n_best: int) -> list[str]:
