@@ -93,7 +93,7 @@ class ParentFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """All that a model's folder says of itself."""
+    """All that a model's folder records of itself."""
 
     format: int | None = None
     seqtool: str | None = None  # the version that made it

@@ -120,7 +120,7 @@ class ProgressLine:
 
 
 def describe(progress: Progress, speed: float | None, left: float | None, bar_width: int = 0) -> list[str]:
-    """Return what there is to say of a state: stage, share done, what is done, speed, time left."""
+    """Describe a state in words: stage, share done, what is done, speed, time left."""
     parts = [make_visible(progress.stage)]
     if progress.fraction is not None:
         bar = f"{'█' * int(progress.fraction * bar_width):░<{bar_width}} " if bar_width else ""

@@ -70,7 +70,7 @@ def export(
 def write_export(
     run: "RunDir", to: str, out: Path | None, quantization: str, languages: str | None, names: str | None
 ) -> list[str]:
-    """Write an export and return what there is to say of it."""
+    """Write an export and return the lines that report it."""
     from seqtool.translation.export.ctranslate2 import export_ctranslate2
     from seqtool.translation.export.languages import choose_languages
 

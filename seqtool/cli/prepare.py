@@ -24,7 +24,7 @@ def prepare(
     out: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="DIR", help="The run directory; 'seqtool train -o DIR' goes on from it."
+            "-o", "--output", metavar="DIR", help="The run directory; 'seqtool train -o DIR' continues from it."
         ),
     ] = None,
     more: MoreCorporaOption = None,

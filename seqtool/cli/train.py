@@ -56,7 +56,7 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
     log_file: Annotated[
         Path | None,
-        typer.Option("--log-file", metavar="FILE", help="Add what is said and reported, with the time, to this file."),
+        typer.Option("--log-file", metavar="FILE", help="Append messages and reports, with the time, to this file."),
     ] = None,
     print_config: Annotated[bool, typer.Option("--print-config", help="Print the settings as TOML and exit.")] = False,
 ) -> None:

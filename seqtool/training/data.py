@@ -32,7 +32,7 @@ class TrainingData:
     bpe_dropout: BpeDropout | None
 
     def describe(self) -> DataFacts:
-        """Return what the manifest says of the data."""
+        """Return the manifest's record of the data."""
         return replace(self.corpus.describe(), validation_pairs=len(self.valid))
 
 

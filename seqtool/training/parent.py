@@ -26,7 +26,7 @@ def describe_parent(path: Path) -> Fixed:
 
 
 def read_parent(path: Path) -> ParentFacts:
-    """Return what the manifest of a fine-tuned model says of the one that it was made from."""
+    """Return what the manifest of a fine-tuned model records of the one that it was made from."""
     run = RunDir(path)
     manifest = run.read_manifest()
     return ParentFacts(

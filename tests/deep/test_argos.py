@@ -15,10 +15,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tiny_run import make_lines, make_run
 
 from seqtool.corpus.tokenizer.registry import load_pair
+from seqtool.run_directory import RunDir
 from seqtool.translation.export.argos import export_argos
 from seqtool.translation.export.ctranslate2 import export_ctranslate2
 from seqtool.translation.export.languages import Languages
 from seqtool.translation.export.sentence_splitter import make_splitter
+from seqtool.translation.interchange.importing import import_huggingface
 from seqtool.translation.translator import Translator
 
 pytest.importorskip("argostranslate")
@@ -36,8 +38,19 @@ for line in sys.stdin.read().splitlines():
 """
 
 
-def test_the_real_argos_installs_and_translates_without_a_network(tmp_path: Path) -> None:
-    run = make_run(tmp_path / "run", trained=True)
+@pytest.fixture(params=["our own", "imported"])
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> RunDir:
+    """Make a trained model with one tokenizer, or with two that came from Hugging Face."""
+    if request.param == "our own":
+        return make_run(tmp_path / "run", trained=True)
+    pytest.importorskip("transformers")
+    from trained_marian import SHAPES, make_model
+
+    make_model(tmp_path / "theirs", SHAPES["swish"])
+    return import_huggingface(tmp_path / "theirs", tmp_path / "run").run
+
+
+def test_the_real_argos_installs_and_translates_without_a_network(run: RunDir, tmp_path: Path) -> None:
     languages = Languages(("en", "de"), ("English", "German"))
     report = export_argos(run, tmp_path / "en-de.argosmodel", languages, "float32")
     lines = make_lines(200, seed=7)
@@ -53,15 +66,16 @@ def test_the_real_argos_installs_and_translates_without_a_network(tmp_path: Path
     )
     assert done.returncode == 0, done.stderr
     export_ctranslate2(run, "float32", check=False)
-    tokenizer = load_pair(run).source
+    pair = load_pair(run)
+    tokenizer = pair.source
     engine = ctranslate2.Translator(str(run.ctranslate2), device="cpu", compute_type="auto")  # as Argos does
     found = engine.translate_batch(
         [tokenizer.pieces(ids) for ids in tokenizer.encode_batch(lines)], beam_size=4, length_penalty=POWER
     )
-    assert done.stdout.splitlines() == [tokenizer.decode(tokenizer.ids_of(best.hypotheses[0])) for best in found]
+    assert done.stdout.splitlines() == [pair.target.decode(pair.target.ids_of(best.hypotheses[0])) for best in found]
     # seqtool divides by the penalty of GNMT, which for translations of n tokens ranks as the power p if it is as here
     seqtool = Translator.load(run.path, engine="ctranslate2", device="cpu")
-    lengths = [len(ids) for ids in tokenizer.encode_batch(lines)]
+    lengths = [len(best.hypotheses[0]) for best in found]
     ours = [
         seqtool.translate([line], beam=4, length_penalty=POWER * (n + 6) / (n + 1))[0].text
         for line, n in zip(lines, lengths, strict=True)

@@ -122,7 +122,7 @@ class _Preparation:
         self._dropped: Counter[str] = Counter()
 
     def run(self, pairs: int, show: ShowProgress) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what the manifest says of the corpora, and of the files."""
+        """Return the manifest's records of the corpora and of the files."""
         self._sample = TextSample(pairs)
         workers = self._request.data.workers or (1 if pairs < SMALL else count_cores())
         blocks = encode_blocks(self._all_blocks(), self._setup, workers)

@@ -203,7 +203,7 @@ def check_export(run: RunDir) -> list[FileCheck]:
 
 
 def describe_prepared(run: RunDir) -> DataFacts:
-    """Return what is known of the data while a run has no manifest yet: what its prepared corpus says of itself."""
+    """Return what is known of the data while a run has no manifest yet: the records of its prepared corpus."""
     from seqtool.corpus.preparing.prepared import PreparedCorpus
 
     try:

@@ -154,7 +154,7 @@ def describe_other(
     options: MetricOptions,
     n_differing: int,
 ) -> OtherSystem:
-    """Return what there is to say of system `index` beside the first one."""
+    """Describe system `index` in comparison with the first one."""
     own = score_sentences(other.lines, test_set.references, options) if sentence_scores and n_differing else None
     return OtherSystem(
         output=other,

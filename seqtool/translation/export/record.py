@@ -1,4 +1,4 @@
-"""What an exported folder says of its files and of the weights that it was made from. Light: `translate` reads it."""
+"""The record in an exported folder: its files, and the weights that it was made from. Light: `translate` reads it."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ MAX_POSITIONS = 1 << 24
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
-    """Return what an exported folder says of itself; None if it is not one of seqtool's."""
+    """Return the record of an exported folder; None if it is not one of seqtool's."""
     try:
         record = json.loads(read_limited(folder / RECORD, MAX_RECORD))
     except (OSError, ValueError, RecursionError, SeqtoolError):
