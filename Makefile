@@ -9,7 +9,7 @@ LIBRETRANSLATE := .venv-libretranslate
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test check format crash-test fuzz-test mutation-test interchange-test huggingface-test \
-	libretranslate-test workers-test machines-test gpu-stand-in gpu-test capture clean
+	libretranslate-test workers-test machines-test gpu-stand-in gpu-test serve-test capture clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ gpu-test: install  ## Try everything on the GPUs of this machine, and print a ta
 
 fuzz-test: install  ## Hostile input in bulk (some minutes)
 	$(BIN)/python -m pytest tests/deep -k fuzz -s
+
+serve-test: install  ## Ten thousand hostile requests to seqtool serve, slow clients, huge lines (some minutes)
+	$(BIN)/python -m pytest tests/deep/test_serve.py -s
 
 interchange-test:  ## Compare with the real transformers and Argos Translate (downloads 1.5 GB, takes some minutes)
 	test -x $(INTERCHANGE)/bin/python || $(PYTHON) -m venv $(INTERCHANGE)

@@ -2,7 +2,7 @@
 
 The expected answers were recorded from the real server, which served a package made from a seqtool model for English
 and German with --char-limit 300 and --batch-limit 4. Translations depend on the model, so they are any text here; all
-the rest has to be equal. What differs on purpose is in DIFFERENT, with its reason.
+the rest has to be equal. What differs on purpose is in DIFFERENT, with its reason. docs/serve.md has the same table.
 """
 
 import contextlib
@@ -213,6 +213,32 @@ def test_an_answer_that_differs_does_so_in_the_way_that_is_documented(server: Se
     assert reason
     assert status != row.status
     assert ask(server, row)[:2] == (status, expected)
+
+
+def documented(name: str) -> str:
+    """Return the row of docs/serve.md about a request."""
+    row, *here = DIFFERENT.get(name) or (TABLE[name],)
+    method, _, path = row.path.rpartition(" ")
+    cells = [name, f"`{method or 'POST'} {path}`", str(row.status), describe(row.answer)]
+    return f"| {' | '.join([*cells, f'{here[0]}, {describe(here[1])}: {here[2]}' if here else 'same'])} |"
+
+
+def describe(answer: object) -> str:
+    """Return an answer in a few words: what is wrong, or the names of its fields."""
+    if isinstance(answer, str):
+        return "a page that says so"
+    if isinstance(answer, list):
+        return f"a list of {describe(answer[0])}"
+    assert isinstance(answer, dict)
+    if "error" in answer:
+        return f'"{answer["error"]}"' if answer["error"] is not TEXT else "an internal error"
+    return ", ".join(f"`{field}`" for field in answer)
+
+
+def test_the_documented_table_is_the_one_that_is_tested() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "serve.md").read_text(encoding="utf-8")
+    rows = [line for line in page.split("\n") if re.match(r"\| [^|]+ \| `(GET|POST) ", line)]
+    assert rows == [documented(name) for name in (*TABLE, *DIFFERENT)]
 
 
 def test_the_settings_for_a_page_are_those_of_the_real_server_but_for_the_formats_of_files(server: Served) -> None:
