@@ -36,7 +36,7 @@ check: install  ## Format, lint, types and import layers
 crash-test: install  ## Kill training and preparation many times at random moments (10 minutes or more)
 	$(BIN)/python -m pytest tests/deep -k "crash or kill or interruption" -s
 
-workers-test: install  ## Compare 1, 2 and 4 workers over 200 steps, and kill single ones (30 minutes on two cores)
+workers-test: install  ## Compare 1, 2 and 4 workers over 200 steps, and kill single ones (10 minutes on two cores)
 	$(BIN)/python -m pytest tests/deep/test_workers.py -s
 
 machines-test: install  ## Train on two machines that vanish (network namespaces: needs root and iproute2; 10 minutes)

@@ -16,8 +16,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from several_workers import run_workers
-from small_run import assert_same_run, last_step, losses, run_to_end, train_command, write_corpus
+from several_workers import run_workers, start_workers
+from small_run import assert_same_run, last_step, losses, train_command, wait_for_step, write_corpus
 
 STEPS = 200
 HALF = STEPS // 2
@@ -34,9 +34,11 @@ QUIET = {
 }
 LIVELY = {**QUIET, "model_dropout": 0.2, "model_word_dropout": 0.1}
 GROUPS = [(2, "none"), (4, "none"), (2, "model"), (4, "model")]
-KINDS = ("transformer", "rnn", "conv", "decoder")
+# Each of the groups, and one process, resumes a run of another twice.
+CHAIN = [(1, "none"), *GROUPS, (1, "none"), (4, "model"), (2, "none"), (2, "model"), (4, "none"), (1, "none")]
+OTHER_KINDS, OTHER_STEPS = ("rnn", "conv", "decoder"), 50
 KILLS = 10  # in each series
-SERIES = [("none", 1), ("none", 2), ("model", 3)]
+SERIES = [("none", 1), ("model", 2)]
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +48,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 def train(corpus: list[str], run: Path, n_workers: int, **settings: object) -> Path:
     """Train to the end with a number of workers."""
-    command = train_command(corpus, run, **settings)
-    run_to_end(command) if n_workers == 1 else run_workers(command, n_workers)
+    run_workers(train_command(corpus, run, **settings), n_workers)
     return run
 
 
@@ -62,26 +63,40 @@ def cut_back(run: Path, copy: Path) -> Path:
     return copy
 
 
-def difference(run: Path, other: Path) -> float:
+def difference(run: Path, other: Path, steps: int = STEPS) -> float:
     """Return the largest difference between the losses of two runs, in training and in validation."""
     ours, theirs = losses(run), losses(other)
     assert [entry[:2] for entry in ours] == [entry[:2] for entry in theirs]
-    assert len(ours) >= STEPS
+    assert len(ours) >= steps
     return max(abs(one[2] - two[2]) for one, two in zip(ours, theirs, strict=True))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_loss_curves_do_not_depend_on_the_number_of_workers(tmp_path: Path, corpus: list[str], kind: str) -> None:
-    settings = {**QUIET, "model_kind": kind}
-    one = train(corpus, tmp_path / "one", 1, **settings)
-    for n_workers, shard in GROUPS if kind == "transformer" else GROUPS[1::2]:
-        run = train(corpus, tmp_path / f"{n_workers}-{shard}", n_workers, train_shard=shard, **settings)
-        found = difference(run, one)
-        print(f"\n{kind}, {n_workers} workers, shard = {shard}: losses of {STEPS} steps differ by {found:.1e}")
-        assert found < 1e-5
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory, corpus: list[str]) -> Path:
+    """The run of one process that the others are compared with."""
+    return train(corpus, tmp_path_factory.mktemp("alone") / "run", 1, **QUIET)
 
 
 @pytest.mark.parametrize(("n_workers", "shard"), GROUPS)
+def test_loss_curves_do_not_depend_on_the_number_of_workers(
+    tmp_path: Path, corpus: list[str], alone: Path, n_workers: int, shard: str
+) -> None:
+    found = difference(train(corpus, tmp_path / "run", n_workers, train_shard=shard, **QUIET), alone)
+    print(f"\n{n_workers} workers, shard = {shard}: losses of {STEPS} steps differ by {found:.1e}")
+    assert found < 1e-5
+
+
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_loss_curves_of_other_kinds_do_not_either(tmp_path: Path, corpus: list[str], kind: str) -> None:
+    settings = {**QUIET, "model_kind": kind, "train_steps": OTHER_STEPS}
+    one = train(corpus, tmp_path / "one", 1, **settings)
+    for shard in ("none", "model"):
+        found = difference(train(corpus, tmp_path / shard, 4, train_shard=shard, **settings), one, OTHER_STEPS)
+        print(f"\n{kind}, 4 workers, shard = {shard}: losses of {OTHER_STEPS} steps differ by {found:.1e}")
+        assert found < 1e-5
+
+
+@pytest.mark.parametrize(("n_workers", "shard"), [(1, "none"), *GROUPS])
 def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path, corpus: list[str], n_workers: int, shard: str) -> None:
     run = train(corpus, tmp_path / "run", n_workers, train_shard=shard, **LIVELY)
     resumed = train(corpus, cut_back(run, tmp_path / "resumed"), n_workers, train_shard=shard, **LIVELY)
@@ -91,16 +106,21 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path, corpus: list[str
     )
 
 
-def test_any_number_of_workers_resumes_a_run_of_any_other(tmp_path: Path, corpus: list[str]) -> None:
-    groups = [(1, "none"), *GROUPS]
-    begun = train(corpus, tmp_path / "begun", 1, **QUIET)
-    for position, (n_workers, shard) in enumerate(groups):
-        before = train(corpus, tmp_path / f"before-{position}", n_workers, train_shard=shard, **QUIET)
-        for others, other_shard in groups[position + 1 :] + groups[:position]:
-            folder = cut_back(before, tmp_path / f"{position}-{others}-{other_shard}")
-            found = difference(train(corpus, folder, others, train_shard=other_shard, **QUIET), begun)
-            print(f"\n{n_workers} ({shard}), then {others} ({other_shard}): losses differ by {found:.1e}")
-            assert found < 1e-5
+def test_any_number_of_workers_resumes_a_run_of_any_other(tmp_path: Path, corpus: list[str], alone: Path) -> None:
+    run, stops = tmp_path / "run", [0]
+    for n_workers, shard in CHAIN[:-1]:
+        workers = start_workers(train_command(corpus, run, train_shard=shard, **QUIET), n_workers)
+        assert wait_for_step(run, stops[-1] + 5, workers[0])
+        workers[-1].send_signal(signal.SIGTERM)  # all stop at the same step
+        messages = [worker.communicate(timeout=120)[1] for worker in workers]
+        stops.append(last_step(run))
+        assert stops[-1] > stops[-2], "\n".join(messages)
+    found = difference(train(corpus, run, 1, **QUIET), alone)
+    groups = ", ".join(
+        f"{n_workers} {shard} to {step}" for (n_workers, shard), step in zip(CHAIN, stops[1:], strict=False)
+    )
+    print(f"\nworkers, shard, and the last step of each: {groups}, 1: losses of {STEPS} steps differ by {found:.1e}")
+    assert found < 1e-5
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[int]:
