@@ -11,10 +11,11 @@ from command_line import start_command
 
 
 def run_workers(command: list[str], n_workers: int = 2, timeout: float = 300) -> None:
-    """Run a command in several processes, each with the environment that torchrun gives it; all must succeed."""
+    """Run a command in processes with the environment that torchrun gives them; all must succeed without warnings."""
     workers = start_workers(command, n_workers)
     messages = [worker.communicate(timeout=timeout)[1] for worker in workers]
     assert [worker.returncode for worker in workers] == [0] * n_workers, "\n".join(messages)
+    assert not any("Warning" in message for message in messages), "\n".join(messages)  # of torch or Python
 
 
 def start_workers(

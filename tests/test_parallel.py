@@ -13,6 +13,7 @@ from seqtool.corpus.batches.batches import Batch, BatchPlan, make_batch
 from seqtool.corpus.preparing.token_array import TokenArray
 from seqtool.corpus.tokenizer.bpe import SPECIAL
 from seqtool.model.kinds import build_model
+from seqtool.model.layers import EncoderLayer
 from seqtool.training.distributed import Workers
 from seqtool.training.parallel import make_gradient_maker
 from seqtool.training.sharding import gathered, like
@@ -62,11 +63,11 @@ def batch_of(n_pairs: int, workers: Workers) -> Batch:
 
 
 def gradient(
-    workers: Workers, kind: str, n_pairs: int, settings: dict[str, Any], n_times: int = 2
+    workers: Workers, kind: str, n_pairs: int, settings: dict[str, Any], n_times: int = 2, precision: str = "float32"
 ) -> tuple[list[np.ndarray], list[float]]:  # type: ignore[type-arg]
     torch.manual_seed(0)
     model = build_model(KINDS[kind], vocabularies(VOCAB)).train()
-    maker = make_gradient_maker(model, TrainConfig(**settings), workers, "float32", 1)
+    maker = make_gradient_maker(model, TrainConfig(**settings), workers, precision, 1)
     parameters = list(model.parameters())
     for step in range(n_times):  # the second one finds gradients of the first, and parts that are known to fit
         found, sums = maker.run(batch_of(n_pairs, workers), step)
@@ -98,6 +99,33 @@ def test_the_gradient_of_three_workers_is_that_of_one_for_every_kind_of_model(sh
     for case in one:  # what the workers have is the same to the last bit
         for ours, theirs in zip(several[0][case][0], several[1][case][0], strict=True):
             assert np.array_equal(ours, theirs)
+
+
+def half_precision(workers: Workers, shard: str, precision: str) -> Any:
+    """Compute a gradient, and note the types of a layer's weights while it computes."""
+    seen, real = set(), EncoderLayer.forward
+
+    def forward(self: EncoderLayer, *arguments: Any) -> Any:
+        seen.update(str(weight.dtype) for weight in self.parameters())
+        return real(self, *arguments)
+
+    EncoderLayer.forward = forward  # type: ignore[method-assign]
+    found, _ = gradient(workers, "transformer", 13, {"shard": shard, "micro_tokens": 40}, precision=precision)
+    return found, seen
+
+
+@pytest.mark.parametrize(("precision", "n_bits"), [("bf16", 8), ("fp16", 11)])
+def test_in_half_precision_a_shared_out_model_computes_with_rounded_weights_and_sums_in_float32(
+    precision: str, n_bits: int
+) -> None:
+    expected, _ = gradient(Workers(0, 1, torch.device("cpu")), "transformer", 13, {})
+    whole, shared = (run_together(half_precision, 2, shard, precision) for shard in ("none", "model"))
+    assert whole[0][1] == {"torch.float32"}  # each operation rounds them
+    assert shared[0][1] == {{"bf16": "torch.bfloat16", "fp16": "torch.float16"}[precision]}
+    for found, _ in (*whole, *shared):
+        assert {g.dtype for g in found} == {np.dtype(np.float32)}
+        apart = sum(float(((a - b) ** 2).sum()) for a, b in zip(found, expected, strict=True))
+        assert (apart / sum(float((b**2).sum()) for b in expected)) ** 0.5 < 16 * 2.0**-n_bits
 
 
 def run_out_of_memory(workers: Workers, when: str) -> Any:

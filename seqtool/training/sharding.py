@@ -30,7 +30,7 @@ class Rows:
         padded = torch.zeros(n_rows, *self.shape[1:], dtype=mine.dtype)
         padded[: len(mine)] = mine
         whole = torch.empty(workers.size * n_rows, *self.shape[1:], dtype=mine.dtype)
-        dist.all_gather_into_tensor(whole, padded)
+        dist.all_gather(list(whole.chunk(workers.size)), padded)
         return whole[: self.shape[0]]
 
 
