@@ -71,8 +71,9 @@ libretranslate-test: install  ## Let the real LibreTranslate serve an exported p
 mutation-test: install  ## Break the code in chosen places and see that a test notices each (some minutes)
 	$(BIN)/python tests/deep/mutations.py
 
-capture: install  ## Draw docs/first-run.svg from a real run of the demo
+capture: install  ## Draw docs/first-run.svg from a real run of the demo, and docs/serve.png after make demo
 	$(BIN)/python docs/capture.py docs/first-run.svg
+	$(BIN)/python docs/screenshot.py checkpoints/demo docs/serve.png
 
 format: install  ## Format the code and sort its imports
 	$(BIN)/ruff format .
