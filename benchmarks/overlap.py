@@ -14,6 +14,7 @@ import os
 import statistics
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from two_machines import TwoMachines, last_line, wait_until, why_not
@@ -38,11 +39,15 @@ SETTINGS = {
 }
 
 
-def measure(machines: TwoMachines, tree: Path, folder: Path, steps: int) -> tuple[list[float], float]:
+def measure(
+    machines: TwoMachines, tree: Path, folder: Path, steps: int, changes: Mapping[str, object] | None = None
+) -> tuple[list[float], float]:
     """Train with the code of a tree for some steps; return the seconds of each that counts, and bytes per step."""
     run, demo = folder / f"run-{tree.resolve().name}", tree / "data"
     sides = [str(demo / f"{part}.{side}") for part in ("train", "valid") for side in ("en", "de")]
-    chosen = [argument for name, value in SETTINGS.items() for argument in ("--set", f"{name}={value}")]
+    chosen = [
+        argument for name, value in {**SETTINGS, **(changes or {})}.items() for argument in ("--set", f"{name}={value}")
+    ]
     corpus = [*sides[:2], "--valid", sides[2], "--valid", sides[3]]
     arguments = ["train", *corpus, "-o", str(run), "--preset", "tiny", "--steps", "100000", *chosen]
     for path in run.glob("metrics.jsonl"):
