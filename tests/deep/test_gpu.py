@@ -231,3 +231,51 @@ def test_a_batch_is_fitted_to_the_memory(tmp_path: Path, corpus: list[str]) -> N
         print(f"\n{memory:,} bytes: {fitted[memory]:,} tokens, peak {outcome.peak:,} bytes")
         assert outcome.refused == 0 or outcome.peak <= memory
     assert fitted[2**25] < fitted[2**27]
+
+
+ACTIVATIONS = """
+import torch
+from special_ids import vocabularies
+from train_speed import endless, make_pairs
+from seqtool.config import TrainConfig, TransformerConfig
+from seqtool.model.kinds import build_model
+from seqtool.training.distributed import Workers
+from seqtool.training.step import GradientMaker, LossOf
+
+batch = next(endless(make_pairs(100, 400), 2048))
+
+def compute(layers, recomputed):
+    torch.manual_seed(1)
+    sizes = {"d_model": 64, "d_ff": 256, "n_heads": 4, "encoder_layers": layers, "decoder_layers": layers}
+    model = build_model(TransformerConfig(**sizes, dropout=0.1), vocabularies(100)).to("cuda")
+    config = TrainConfig(activation_checkpointing=recomputed, micro_tokens=10**6)
+    maker = GradientMaker(LossOf(model, config), config, Workers(0, 1, torch.device("cuda")), "float32", 1)
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    gradients, _ = maker.run(batch, 1)
+    taken = torch.cuda.max_memory_allocated() - before - sum(gradient.nbytes for gradient in gradients)
+    maker.close()
+    return taken, torch.stack([gradient.norm() for gradient in gradients]).norm().item()
+
+for layers in (2, 8):
+    for recomputed in (False, True):
+        print(*compute(layers, recomputed))
+"""
+
+
+def test_activation_checkpointing_keeps_little_more_than_the_activations_of_one_layer(tmp_path: Path) -> None:
+    script = tmp_path / "activations.py"
+    script.write_text(ACTIVATIONS)
+    done = run_on_gpu([script], tmp_path).done
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    (few, few_recomputed, many, many_recomputed), norms = (list(column) for column in zip(*lines, strict=True))
+    assert norms[0] == norms[1]  # with the same dropout
+    assert norms[2] == norms[3]
+    each, rest = (int(many) - int(few)) / 12, int(few) - (int(many) - int(few)) / 3  # 2 + 2 layers, and 8 + 8
+    print(
+        f"\nactivations of 8 + 8 layers: {int(many) / 1e6:.1f} MB, recomputed {int(many_recomputed) / 1e6:.1f} MB; "
+        f"a layer's: {each / 1e6:.1f} MB, of no layer: {rest / 1e6:.1f} MB"
+    )
+    assert int(many_recomputed) < rest + 3 * each
+    assert int(many_recomputed) < 1.3 * int(few_recomputed)
