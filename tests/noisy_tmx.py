@@ -46,7 +46,12 @@ PLACES = {
     " in front of the hotel": "ホテルの前で",
 }
 TIMES = {"": "", "Yesterday ": "昨日、", "This morning ": "今朝、", "In 2019 ": "2019年に"}
-FRENCH = ["L'ingénieur a perdu la clé.", "Le client a besoin du rapport.", "La fille a trouvé une lettre à la gare."]
+FRENCH = (
+    ("L'ingénieur", "Ma collègue", "Le client", "La directrice", "Le vieux médecin", "Une étudiante", "La jeune fille"),
+    ("a acheté", "a trouvé", "a perdu", "a apporté", "a oublié", "cherche", "voudrait"),
+    ("le câble rouge", "l'imprimante", "un livre anglais", "la lettre", "deux clés", "le rapport", "le sac noir"),
+    ("au bureau", "à la gare", "derrière l'entrepôt", "devant l'hôtel", "depuis hier", "pendant la réunion"),
+)
 
 
 def make_sentence(draw: random.Random) -> tuple[str, str]:
@@ -66,6 +71,11 @@ def make_unit(draw: random.Random, several: float = 0.1) -> tuple[str, str]:
     return " ".join(english), "".join(japanese)
 
 
+def make_french(draw: random.Random) -> str:
+    """Return a sentence in a third language."""
+    return " ".join(draw.choice(part) for part in FRENCH) + "."
+
+
 def make_units(n: int, seed: int = 1, noise: float = 0.1, several: float = 0.1) -> list[tuple[str, str]]:
     """Return units of which about the share `noise` has a defect."""
     draw = random.Random(seed)
@@ -75,7 +85,7 @@ def make_units(n: int, seed: int = 1, noise: float = 0.1, several: float = 0.1) 
         if draw.random() < noise:
             defects = [
                 (japanese, english),
-                (draw.choice(FRENCH), japanese),
+                (make_french(draw), japanese),
                 (english, english),
                 (english, ""),
                 (english.replace(" the ", " &amp; the "), japanese),

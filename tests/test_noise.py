@@ -7,6 +7,7 @@ from pathlib import Path
 import planted_corpus
 import pytest
 from command_line import run_text
+from noisy_tmx import FRENCH, make_units
 
 from seqtool.config import CleanConfig
 from seqtool.corpus.checking.checker import SETTINGS, check_corpus
@@ -125,6 +126,18 @@ def test_planted_noise_is_found(kind: str, tmp_path: Path) -> None:
     if kind != "language":  # what is judged by certain signs hardly errs
         assert len(found - planted) <= 0.05 * len(found)
     assert check_corpus(corpus, CleanConfig()).dropped[kind] == 0  # only where it is asked for
+
+
+def test_a_third_language_is_found_beside_another_script_and_other_noise() -> None:
+    units = make_units(20_000)  # swapped and untranslated lines make the usual English less unlike the other side
+    french = {i for i, (en, _) in enumerate(units) if any(f" {verb} " in en for verb in FRENCH[1])}
+    assert len(french) >= 200
+    block = PairBlock.from_pairs([(en.encode(), ja.encode()) for en, ja in units])
+    learnt = Languages.learn([block])
+    assert learnt is not None
+    found = set(learnt.find(block)[1].nonzero()[0].tolist())
+    assert len(found & french) >= 0.8 * len(french)
+    assert len({i for i in found - french if units[i][0] != units[i][1]}) <= 0.05 * len(units)
 
 
 def test_a_source_with_many_targets_is_found(tmp_path: Path) -> None:

@@ -85,7 +85,8 @@ class Languages:
             *sums, numbers = self._measure(_find_grams(lines), side)
             judged, lengths = numbers >= MIN_GRAMS, _length_of(numbers)
             usual = self.usual[side][:, lengths]  # (sum, line, [median, scatter])
-            below = sum((values - usual[i, :, 0]) / usual[i, :, 1] for i, values in enumerate(sums))
+            own, more = ((values - usual[i, :, 0]) / usual[i, :, 1] for i, values in enumerate(sums))
+            below = own + np.minimum(more, 0)  # a third language can be even less like the other side than usual lines
             foreign.append(judged & (sums[1] < FOREIGN))
             strange.append(judged & (below < STRANGE))
         swapped = foreign[0] & foreign[1]
