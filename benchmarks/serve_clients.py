@@ -53,9 +53,7 @@ def make_work(texts: Sequence[str], translations: Sequence[str]) -> list[Work]:
     return work
 
 
-def ask(
-    address: tuple[str, int], work: Iterator[Work], n_clients: int, until: Callable[[], bool] | None = None
-) -> Answers:
+def ask(address: Address, work: Iterator[Work], n_clients: int, until: Callable[[], bool] = bool) -> Answers:
     """Let clients share out the work among them until there is none, or until it is time to end."""
     answers = Answers()
     with selectors.DefaultSelector() as selector:

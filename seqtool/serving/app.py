@@ -17,7 +17,6 @@ from seqtool.serving.detection import Candidate, Detector
 from seqtool.serving.downloads import Downloads
 from seqtool.serving.errors import NOT_UNDERSTOOD, ApiError, bad_request
 from seqtool.serving.fields import BodyReader, Fields, read_fields
-from seqtool.serving.gate import until_disconnect
 from seqtool.serving.limits import ApiKeys, RateLimit
 from seqtool.serving.metrics import Metrics
 from seqtool.serving.models import ServedModels, language_name
@@ -114,7 +113,7 @@ class Api:
         translating.check_languages(self.models, [source.code for source in sources], wish.target)
         translating.check_format(wish.format)
         self._note(request, wish.texts)
-        found = await until_disconnect(request.receive, self._translate(wish, sources, client))
+        found = await self._translate(wish, sources, client)
         if self.settings.log_texts:
             request.scope["seqtool"]["translations"] = [texts[0] for texts in found]
         return Json(translating.answer(wish, found, sources if wish.source == translating.AUTO else None))
@@ -170,7 +169,7 @@ class Api:
             text = file.content.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise bad_request("the file is not UTF-8; save it as UTF-8 and send it again") from None
-        content = await until_disconnect(request.receive, self._translate_file(request, fields, format, text, client))
+        content = await self._translate_file(request, fields, format, text, client)
         name = await asyncio.to_thread(self.downloads.add, file.name, fields.text("target"), content)
         return Json({"translatedFileUrl": str(request.url_for("download_file", name=name))})
 
@@ -213,14 +212,11 @@ class Api:
         sources = await self._find_sources(wish)
         translating.check_languages(self.models, [source.code for source in sources], wish.target)
         self._note(request, wish.texts)
-
-        async def work() -> list[dict[str, Any]]:
-            return [
-                await self._detail(text, source.code, wish.target, n_best, with_scores, client)
-                for text, source in zip(wish.texts, sources, strict=True)
-            ]
-
-        body: dict[str, Any] = {"texts": await until_disconnect(request.receive, work())}
+        details = [
+            await self._detail(text, source.code, wish.target, n_best, with_scores, client)
+            for text, source in zip(wish.texts, sources, strict=True)
+        ]
+        body: dict[str, Any] = {"texts": details}
         if wish.source == translating.AUTO:
             body["detectedLanguage"] = [candidate.to_dict() for candidate in sources]
         return Json(body)
@@ -233,7 +229,7 @@ class Api:
         if model is None:  # the languages are the same
             return {"text": text, "lines": [{"text": line} for line in lines]}
         with model.in_use():
-            options = translating.make_options(model, n_best, alignment=True, token_scores=with_scores)
+            options = model.options(n_best, alignment=True, token_scores=with_scores)
             done = await model.batcher.translate(lines, options, client)
         return {"text": "\n".join(line.text for line in done), "lines": [line.to_dict(n_best) for line in done]}
 
@@ -271,6 +267,7 @@ def bearer(request: Request) -> str:
 def make_app(api: Api) -> Starlette:
     """Return the application without what is around it."""
     routes = [
+        Route("/translate", api.translate, methods=["POST"]),
         Route("/", api.page),
         Route("/page/{name}", api.page_file),
         Route("/languages", api.languages),
@@ -279,7 +276,6 @@ def make_app(api: Api) -> Starlette:
         Route("/spec", api.spec),
         Route("/metrics", api.metrics_page),
         Route("/download_file/{name}", api.download_file, name="download_file"),
-        Route("/translate", api.translate, methods=["POST"]),
         Route("/detect", api.detect, methods=["POST"]),
         Route("/suggest", api.suggest, methods=["POST"]),
         Route("/translate_file", api.translate_file, methods=["POST"]),

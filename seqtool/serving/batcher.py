@@ -3,7 +3,8 @@
 import asyncio
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from seqtool.serving.errors import overloaded
@@ -14,8 +15,8 @@ from seqtool.translation.outcomes import Outcome, PlannedLine, Segment
 from seqtool.translation.results import Translation
 from seqtool.translation.translator import Translator
 
-PORTION = 256  # segments of one request that wait at the same time
-PLAN_AT_ONCE = 2000  # characters that are tokenized by the event loop itself; more are by a thread
+PORTION = 256  # segments of one request that wait at the same time, at most
+AT_ONCE = 2000  # characters whose lines are made and put together by the event loop itself; more are by a thread
 
 
 class Shape(NamedTuple):
@@ -75,43 +76,67 @@ class Batcher:
 
     async def translate(self, texts: Sequence[str], search: SearchOptions, client: str = "") -> list[Translation]:
         """Translate lines, whatever else is translated at the same time; if cancelled, they cost no more."""
-        if sum(map(len, texts)) > PLAN_AT_ONCE:
-            lines = await asyncio.to_thread(self.translator.plan, texts, search)
-        else:
-            lines = self.translator.plan(texts, search)
-        n_segments = sum(len(line.segments) for line in lines)
-        lane = SHORT if n_segments <= SHORT_REQUEST else LONG
-        done: list[Translation] = []
-        for number, portion in enumerate(portions(lines)):
-            found = await self._search(portion, search, client, lane, is_accepted=number > 0)
-            done += [self.translator.assemble(line, found, search) for line in portion]
-        return done
+        is_long = sum(map(len, texts)) > AT_ONCE
+        plan = partial(self.translator.plan, texts, search)
+        lines = await asyncio.to_thread(plan) if is_long else plan()
+        wanted = list(dict.fromkeys(segment for line in lines for segment in line.segments))
+        found = await self._search(wanted, search, client)
+        assemble = partial(self._assemble, lines, found, search)
+        return await asyncio.to_thread(assemble) if is_long else assemble()
 
-    async def _search(
-        self, lines: Sequence[PlannedLine], search: SearchOptions, client: str, lane: int, is_accepted: bool
-    ) -> dict[Segment, Outcome]:
-        wanted = dict.fromkeys(segment for line in lines for segment in line.segments)
+    def _assemble(
+        self, lines: Sequence[PlannedLine], found: dict[Segment, Outcome], search: SearchOptions
+    ) -> list[Translation]:
+        return [self.translator.assemble(line, found, search) for line in lines]
+
+    async def _search(self, wanted: Sequence[Segment], search: SearchOptions, client: str) -> dict[Segment, Outcome]:
+        """Return the outcomes of segments, which wait in portions if they are many."""
+        lane = SHORT if len(wanted) <= SHORT_REQUEST else LONG
         found = self.translator.recall(search, wanted)
-        missing = [segment for segment in wanted if segment not in found]
-        self._metrics.cache_hits.inc(len(found))
-        self._metrics.cache_misses.inc(len(missing))
-        if not missing:
-            return found
-        while len(self._waiting) + len(missing) > self._max_queue and len(self._waiting):
-            if not is_accepted:
+        missing = [segment for segment in wanted if segment not in found] if found else wanted
+        if found:
+            self._metrics.cache_hits.inc(len(found))
+        if missing:
+            self._metrics.cache_misses.inc(len(missing))
+        start = 0
+        while start < len(missing):
+            size = self._portion(lane, len(missing))
+            if size:
+                found |= await self._wait_for(missing[start : start + size], search, client, lane)
+                start += size
+            elif start:
+                await asyncio.sleep(0.02)  # a request that was begun is finished
+            else:
                 raise overloaded()
-            await asyncio.sleep(0.02)  # a request that was begun is finished
+        return found
+
+    def _portion(self, lane: int, n_segments: int) -> int:
+        """Return how many segments of a request may wait now.
+
+        A quarter of the queue is for short requests. Of the rest a long one may take a part of what is left, so that
+        many long ones find a place, each a smaller one.
+        """
+        n_waiting = len(self._waiting)
+        if lane == SHORT:
+            return n_segments if n_waiting + n_segments <= self._max_queue or not n_waiting else 0
+        left = self._max_queue * 3 // 4 - n_waiting
+        return min(PORTION, max(1, left // 4)) if left > 0 or not n_waiting else 0
+
+    async def _wait_for(
+        self, segments: Sequence[Segment], search: SearchOptions, client: str, lane: int
+    ) -> dict[Segment, Outcome]:
+        """Put segments into the queue, and return their outcomes when they have all been translated."""
         ticket = Ticket(asyncio.get_running_loop())
-        self._put(ticket, missing, search, client, lane)
+        self._put(ticket, segments, search, client, lane)
         try:
             await ticket.done
         except asyncio.CancelledError:
             with self._changed:
                 self._waiting.remove(ticket.items)
             raise
-        return found | ticket.found
+        return ticket.found
 
-    def _put(self, ticket: Ticket, segments: list[Segment], search: SearchOptions, client: str, lane: int) -> None:
+    def _put(self, ticket: Ticket, segments: Sequence[Segment], search: SearchOptions, client: str, lane: int) -> None:
         now = time.monotonic()
         ticket.n_left = len(segments)
         ticket.items = [
@@ -184,17 +209,3 @@ def _tell(items: list[Waiting], news: dict[Segment, Outcome] | Exception) -> Non
             item.owner.fail(news)
         else:
             item.owner.deliver({item.segment: news[item.segment]})
-
-
-def portions(lines: Sequence[PlannedLine]) -> Iterator[list[PlannedLine]]:
-    """Share out lines so that each portion has at most PORTION segments, or one line."""
-    portion: list[PlannedLine] = []
-    size = 0
-    for line in lines:
-        if portion and size + len(line.segments) > PORTION:
-            yield portion
-            portion, size = [], 0
-        portion.append(line)
-        size += len(line.segments)
-    if portion:
-        yield portion

@@ -1,10 +1,12 @@
 """HTTP connections that do not wait for ever: uvicorn's protocol with limits on slow and greedy clients.
 
 uvicorn ends a connection that is idle between requests. What it lacks is here: a limit on the time and the size of a
-request's head, on the number of connections, and on the time that a client takes to read its answer.
+request's head, on the number of connections, and on the time that a client takes to read its answer; and the end of
+the work for a client that has left.
 """
 
 import asyncio
+from collections import deque
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -14,6 +16,7 @@ from seqtool.serving.settings import ServeSettings
 MAX_HEAD = 64 << 10  # bytes of a request line and its headers
 TOO_SLOW, TOO_LARGE = "408 Request Timeout", "431 Request Header Fields Too Large"
 TOO_MANY = "503 Service Unavailable"
+TASK = "seqtool.task"  # in a request's scope: the task that answers it
 
 
 def make_protocol(settings: ServeSettings) -> type[asyncio.Protocol]:
@@ -32,6 +35,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._writing: asyncio.TimerHandle | None = None
         self._head_size = 0  # of what has come of the head that is awaited; 0 too while a body is
         self._in_head = True
+        self._unanswered: deque[Any] = deque()  # scopes of requests, first come first
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -44,6 +48,9 @@ class LimitedProtocol(HttpToolsProtocol):
         self._stop_timers()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
+        for scope in self._unanswered:
+            if (task := scope.get(TASK)) is not None:
+                task.cancel()
 
     def data_received(self, data: bytes) -> None:
         if self._in_head:
@@ -63,10 +70,12 @@ class LimitedProtocol(HttpToolsProtocol):
         if sum(len(name) + len(value) + 4 for name, value in self.headers) + len(self.url) > MAX_HEAD:
             self._refuse(TOO_LARGE)
         else:
+            self._unanswered.append(self.scope)
             super().on_headers_complete()
 
     def on_response_complete(self) -> None:
         """Go on with the next request; a body that nobody asked for is not waited for."""
+        self._unanswered.popleft()
         super().on_response_complete()
         if self.cycle is not None and self.cycle.more_body and not self.pipeline:
             self.transport.close()

@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seqtool.serving.access_log import write_entry
+from seqtool.serving.connections import TASK
 from seqtool.serving.metrics import Metrics
 from seqtool.serving.settings import ServeSettings
 
@@ -50,6 +51,7 @@ class Gate:
             return
         started, status = time.perf_counter(), 0
         notes = scope["seqtool"] = dict[str, Any]()  # what the endpoint adds to the log
+        scope[TASK] = asyncio.current_task()
 
         async def send_on(message: Message) -> None:
             nonlocal status
@@ -110,22 +112,3 @@ async def refuse(send: Send, status: int, body: bytes) -> None:
         headers.append((b"retry-after", b"1"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-async def until_disconnect(receive: Receive, work: Awaitable[Any]) -> Any:
-    """Await the work of a request, and cancel it when its client leaves."""
-    task = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_wait_for_disconnect(receive))
-    try:
-        await asyncio.wait((task, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            task.cancel()
-        return await task
-    finally:
-        leaving.cancel()
-        task.cancel()
-
-
-async def _wait_for_disconnect(receive: Callable[[], Awaitable[Message]]) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

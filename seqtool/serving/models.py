@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from seqtool.errors import SeqtoolError
 from seqtool.run_directory import RunDir
 from seqtool.serving.batcher import Batcher
 from seqtool.serving.metrics import Metrics
 from seqtool.serving.settings import ServeSettings
+from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.export.languages import NAMES, known_codes, split_pair
 from seqtool.translation.translator import Translator
@@ -57,6 +59,16 @@ class ServedModel:
     translator: Translator
     batcher: Batcher
     n_users: int = field(default=0)
+    _options: dict[Any, SearchOptions] = field(default_factory=dict)
+
+    def options(self, n_best: int, **changes: Any) -> SearchOptions:
+        """Return the model's search options, with a beam that is wide enough."""
+        key = (n_best, *changes.items())
+        if key not in self._options:
+            beam = self.translator.make_options().beam
+            wider = n_best if n_best > beam else None
+            self._options[key] = self.translator.make_options(n_best=n_best, beam=wider, **changes)
+        return self._options[key]
 
     @contextmanager
     def in_use(self) -> Iterator["ServedModel"]:

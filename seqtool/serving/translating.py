@@ -13,7 +13,6 @@ from seqtool.serving.models import ServedModel, ServedModels, language_name
 from seqtool.serving.settings import ServeSettings
 from seqtool.translation.documents.formats import open_document
 from seqtool.translation.documents.interface import Document
-from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.results import Translation
 
 T = TypeVar("T")
@@ -120,12 +119,6 @@ def open_text(format: str, text: str) -> Document:
         raise bad_request(str(error)) from None
 
 
-def make_options(model: ServedModel, n_best: int = 1, **changes: Any) -> SearchOptions:
-    """Return a model's search options, with a beam that is wide enough."""
-    beam = model.translator.make_options().beam
-    return model.translator.make_options(n_best=n_best, beam=n_best if n_best > beam else None, **changes)
-
-
 async def translate_texts(
     model: ServedModel, format: str, texts: Sequence[str], n_best: int, client: str
 ) -> list[list[str]]:
@@ -139,7 +132,7 @@ async def translate_documents(
     model: ServedModel, format: str, documents: Sequence[Document], n_best: int, client: str
 ) -> list[list[str]]:
     """Return each document's translation and the alternatives to it."""
-    options = make_options(model, n_best, alignment=True if format == "html" else None)
+    options = model.options(n_best, alignment=True if format == "html" else None)
     with model.in_use():
         texts = [text for document in documents for text in document.texts]
         done = iter(await model.batcher.translate(texts, options, client))

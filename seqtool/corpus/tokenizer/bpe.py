@@ -29,6 +29,7 @@ _MAX_CHARS = 10_000  # of one text; SentencePiece skips what is longer than the 
 # The trainer's own marks (a space and an unknown) and what it cannot read; the text around them is still useful.
 _UNUSABLE = re.compile(f"[{SPACE}\u2585\0\n\r\ud800-\udfff]")
 _TOO_SMALL = re.compile(r"smaller than required_chars\. (\d+) vs (\d+)")
+FEW = 32  # texts that are quicker one by one: for several at once SentencePiece starts a thread, even if it is one
 _RESERVED = {"<pad>", "<unk>", "<s>", "</s>"}
 
 
@@ -79,10 +80,14 @@ class BpeTokenizer(Tokenizer):
 
     def _encode_plain(self, texts: list[str]) -> list[list[int]]:
         try:
-            return self._processor.encode(texts, out_type=int, num_threads=1)  # type: ignore[no-any-return]
+            return self._encode_strings(texts)
         except (RuntimeError, TypeError, UnicodeError):  # half a surrogate pair, which no UTF-8 can write
-            repaired = [_SURROGATES.sub("\ufffd", text) for text in texts]
-            return self._processor.encode(repaired, out_type=int, num_threads=1)  # type: ignore[no-any-return]
+            return self._encode_strings([_SURROGATES.sub("\ufffd", text) for text in texts])
+
+    def _encode_strings(self, texts: list[str]) -> list[list[int]]:
+        if len(texts) <= FEW:
+            return [self._processor.encode(text, out_type=int) for text in texts]
+        return self._processor.encode(texts, out_type=int, num_threads=1)  # type: ignore[no-any-return]
 
     def _encode_with_meta_space(self, text: str) -> list[int]:
         """Encode a text that holds U+2581: through a stand-in that only bytes can write, then exchange the bytes."""
