@@ -75,12 +75,13 @@ def count(shard: str, precision: str, n_parts: int, steps: int) -> tuple[float, 
     """Train for some steps; return the bytes that a worker sent in each, and the size of the model."""
     changes = {
         **{f"model.{name}": value for name, value in SIZES.items()},
+        "train.batch_tokens": 768,
         "train.shard": shard,
         "train.precision": precision,
         "train.micro_tokens": LARGEST_SHARE // n_parts,
     }
     with tempfile.TemporaryDirectory() as name, TwoMachines() as machines:
-        _, found = measure(machines, ROOT, Path(name), steps, changes)
+        _, found = measure(machines, ROOT, Path(name), steps, changes=changes)
         vocabularies = load_pair(RunDir(next(Path(name).glob("run-*")))).vocabularies
     model = build_model(TransformerConfig(**SIZES), vocabularies)
     layers = sum(weight.numel() for layer in model.stack_layers() for weight in layer.parameters())

@@ -15,7 +15,7 @@ from seqtool.corpus.tokenizer.bpe import SPECIAL
 from seqtool.model.kinds import build_model
 from seqtool.model.layers import EncoderLayer
 from seqtool.training.distributed import Workers
-from seqtool.training.parallel import make_gradient_maker
+from seqtool.training.parallel import JoinedGradientMaker, make_gradient_maker
 from seqtool.training.sharding import gathered, like
 from seqtool.training.step import LossOf, MicroBatch
 
@@ -99,6 +99,22 @@ def test_the_gradient_of_three_workers_is_that_of_one_for_every_kind_of_model(sh
     for case in one:  # what the workers have is the same to the last bit
         for ours, theirs in zip(several[0][case][0], several[1][case][0], strict=True):
             assert np.array_equal(ours, theirs)
+
+
+def sizes_of_messages(workers: Workers) -> list[int]:
+    torch.manual_seed(0)
+    model = build_model(KINDS["transformer"], vocabularies(VOCAB)).train()
+    maker = make_gradient_maker(model, TrainConfig(), workers, "float32", 1)
+    maker.run(batch_of(13, workers), 1)
+    maker.close()
+    assert isinstance(maker, JoinedGradientMaker)
+    return [int(size) for size in maker.engine._get_ddp_logging_data()["rebuilt_bucket_sizes"].split(",")]
+
+
+def test_what_is_sent_after_the_backward_pass_is_a_small_part_of_a_gradient() -> None:
+    one, two = run_together(sizes_of_messages, 2)
+    assert one == two
+    assert one[-1] < sum(one) / 8
 
 
 def half_precision(workers: Workers, shard: str, precision: str) -> Any:

@@ -4,6 +4,8 @@ The exchange runs beside the backward pass of a batch's last part; the parts bef
 the same exchanges in the same order, whatever their rows, so that none waits for one that another leaves out.
 """
 
+from collections.abc import Sequence
+
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -16,6 +18,9 @@ from seqtool.model.interface import TranslationModel
 from seqtool.training.distributed import Workers
 from seqtool.training.sharding import local_of, shard_model
 from seqtool.training.step import AUTOCAST, GradientMaker, LossOf, MicroBatch, count_parts, split_batch
+
+MESSAGES = 16  # that a gradient is sent in, at least
+LARGEST_MESSAGE = 25  # MiB
 
 
 class JoinedGradientMaker(GradientMaker):
@@ -40,7 +45,12 @@ class JoinedGradientMaker(GradientMaker):
         self.loss_of.zero_grad(set_to_none=True)
         constants = [name for name, _ in self.loss_of.named_buffers()]  # else they are sent in every pass
         DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(self.loss_of, constants)
-        engine = DistributedDataParallel(self.loss_of, find_unused_parameters=has_unused, gradient_as_bucket_view=True)
+        engine = DistributedDataParallel(
+            self.loss_of,
+            find_unused_parameters=has_unused,
+            gradient_as_bucket_view=True,
+            bucket_cap_mb=megabytes_of_message(self.parameters),  # type: ignore[arg-type]  # a fraction is welcome too
+        )
         for _ in range(2):
             self._compute(engine, self._blank, 0).backward()
         return engine
@@ -139,6 +149,15 @@ class ShardedGradientMaker(JoinedGradientMaker):
             f"worker {self.workers.rank} ran out of memory; give a lower train.micro_tokens, or set "
             "train.activation_checkpointing = true, and run the same command again"
         ) from error
+
+
+def megabytes_of_message(parameters: Sequence[Tensor]) -> float:
+    """Return how many MiB of gradients to send at once: torch's default, or less for a model that is small.
+
+    The last message is sent after the backward pass, so it should be a small part of all.
+    """
+    whole = sum(parameter.nbytes for parameter in parameters) / 2**20
+    return min(LARGEST_MESSAGE, whole / MESSAGES)
 
 
 def make_blank(model: TranslationModel, device: torch.device) -> MicroBatch:
