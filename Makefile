@@ -8,7 +8,7 @@ INTERCHANGE := .venv-interchange
 LIBRETRANSLATE := .venv-libretranslate
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format crash-test fuzz-test mutation-test interchange-test huggingface-test \
+.PHONY: help install demo test check format hard-test mutation-test interchange-test huggingface-test \
 	libretranslate-test workers-test machines-test gpu-stand-in gpu-test serve-test capture clean
 
 help:  ## Show this list
@@ -33,8 +33,9 @@ check: install  ## Format, lint, types and import layers
 	$(BIN)/mypy
 	PYTHONPATH=. $(BIN)/lint-imports
 
-crash-test: install  ## Kill training and preparation many times at random moments (10 minutes or more)
-	$(BIN)/python -m pytest tests/deep -k "crash or kill or interruption" -s
+# The soak takes one of the three processes, and hardly any time of a core.
+hard-test: install  ## Damage, kills, full disks, hostile files, long lines and a soak, all counted (30 to 40 minutes)
+	$(BIN)/python -m pytest tests/deep/hard --numprocesses 3 --dist worksteal --soak-minutes 30
 
 workers-test: install  ## Compare 1, 2 and 4 workers over 200 steps, and kill single ones (10 minutes on two cores)
 	$(BIN)/python -m pytest tests/deep/test_workers.py -s
@@ -47,9 +48,6 @@ gpu-stand-in: install  ## Run on a pretend GPU that counts every copy and wait (
 
 gpu-test: install  ## Try everything on the GPUs of this machine, and print a table of results (some minutes)
 	$(BIN)/python benchmarks/gpu_test.py
-
-fuzz-test: install  ## Hostile input in bulk (some minutes)
-	$(BIN)/python -m pytest tests/deep -k fuzz -s
 
 serve-test: install  ## Ten thousand hostile requests to seqtool serve, slow clients, huge lines (some minutes)
 	$(BIN)/python -m pytest tests/deep/test_serve.py -s

@@ -7,8 +7,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,11 +21,30 @@ SECONDS = 60.0  # in which a command must end, on a busy machine
 Damage = Callable[[Path, Path | None], object]
 
 
-def count(kind: str, stage: str, outcome: str) -> None:
-    """Count a fault, and how it ended."""
+def count(kind: str, stage: str, outcome: str, **figures: float) -> None:
+    """Count a fault, how it ended, and what it cost; of each figure the largest is shown."""
     if path := os.environ.get(COUNTS):
         with open(path, "a", encoding="utf-8") as file:
-            file.write(json.dumps([kind, stage, outcome]) + "\n")
+            file.write(json.dumps([kind, stage, outcome, figures]) + "\n")
+
+
+def sum_up(found: Iterable[tuple[str, str, str, dict[str, float]]]) -> Iterator[str]:
+    """Return the lines of a table of what was counted."""
+    counts: Counter[tuple[str, str, str]] = Counter()
+    most: defaultdict[tuple[str, ...], dict[str, float]] = defaultdict(dict)
+    for kind, stage, outcome, figures in found:
+        counts[kind, stage, outcome] += 1
+        for key in ((kind,), (kind, stage, outcome)):
+            for name, value in figures.items():
+                most[key][name] = max(value, most[key].get(name, value))
+
+    def shown(*key: str) -> str:
+        return "".join(f", at most {value:.4g} {name}" for name, value in most[key].items())
+
+    for kind in sorted({kind for kind, _, _ in counts}):
+        rows = sorted((key, n) for key, n in counts.items() if key[0] == kind)
+        yield f"{kind}: {sum(n for _, n in rows)}{shown(kind)}"
+        yield from (f"  {n:5}  {stage}: {outcome}{shown(kind, stage, outcome)}" for (_, stage, outcome), n in rows)
 
 
 def change_bit(path: Path, place: float) -> None:

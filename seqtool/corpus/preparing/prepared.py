@@ -253,7 +253,7 @@ def find_change(folder: Path, request: PrepareRequest, tokenizers: dict[str, Any
     if manifest is None:
         return "it has not been prepared"
     if manifest["tokenizers"] != tokenizers:
-        return "the tokenizer is another one"
+        return "tokenizer.model is another one, or damaged"
     if manifest["settings"] != json.loads(json.dumps(request.settings())):
         return "the settings for cleaning, splitting or mixing have changed"
     if change := find_other_file(manifest["sources"], (*request.corpora, *request.against)):

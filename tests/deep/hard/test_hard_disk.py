@@ -17,8 +17,8 @@ from seqtool.translation.export.ctranslate2 import export_ctranslate2
 
 pytest.importorskip("ctranslate2")
 PAGES = 4096
-SIZES = 28  # of the disk that a training is given
-SIZES_ELSEWHERE = 6
+SIZES = 20  # of the disk that a training is given
+SIZES_ELSEWHERE = 5
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def writing_commands(folder: Path, model: RunDir, out: Path) -> dict[str, list[s
     """Return commands that write to a place."""
     corpus = write_corpus(folder)[:2]
     lines = folder / "lines"
-    lines.write_text("\n".join(make_lines(3000, longest=20)) + "\n")
+    lines.write_text("\n".join(make_lines(1500, longest=20)) + "\n")
     ours = str(model.path)
     found = {
         "translate": ["translate", "-m", ours, "-i", str(lines), "-o", str(out / "text"), "--beam", "1"],

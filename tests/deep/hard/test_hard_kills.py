@@ -22,9 +22,9 @@ from seqtool.translation.export.ctranslate2 import export_ctranslate2
 pytest.importorskip("ctranslate2")
 
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
-PARTS = [(number, part) for number, parts in zip(SIGNALS, (8, 3, 3), strict=True) for part in range(parts)]
-KILLS = 16  # of trainings in each part
-KILLS_ELSEWHERE = 6  # of each other command, with each signal
+PARTS = [(number, part) for number, parts in zip(SIGNALS, (6, 2, 2), strict=True) for part in range(parts)]
+KILLS = 11  # of trainings in each part
+KILLS_ELSEWHERE = 9  # of each other command, with each signal
 
 
 def choose(moments: Counter[str], wanted: int, seed: int) -> list[tuple[str, int]]:
