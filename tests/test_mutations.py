@@ -9,7 +9,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "tests" / "deep"))
 
-from mutations import MUTATIONS, Mutation  # noqa: E402
+from mutation import Mutation  # noqa: E402
+from mutations import MUTATIONS  # noqa: E402
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
@@ -20,7 +21,12 @@ def test_a_mutation_changes_one_place_and_names_tests(mutation: Mutation, tmp_pa
     path.write_text(text, encoding="utf-8")
     mutation.apply(tmp_path)  # raises where the code has changed: give the mutation its new text
     assert ast.dump(ast.parse(path.read_text(encoding="utf-8"))) != ast.dump(ast.parse(text))
-    assert all((ROOT / "tests" / name).is_file() for name in mutation.tests)
+    for file, _, test in (name.partition("::") for name in mutation.tests):
+        assert (
+            f"def {test}(" in (ROOT / "tests" / file).read_text(encoding="utf-8")
+            if test
+            else (ROOT / "tests" / file).is_file()
+        )
 
 
 def test_a_text_that_is_not_there_exactly_once_is_an_error(tmp_path: Path) -> None:

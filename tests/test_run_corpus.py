@@ -111,6 +111,24 @@ def test_held_out_pairs_and_their_duplicates_are_not_trained_on(tmp_path: Path) 
     assert "25 pairs were held out for validation" in notes[-1]
 
 
+@pytest.mark.parametrize("damage", ["other pairs", "missing", "a pipe"])
+def test_damaged_held_out_pairs_are_held_out_anew(tmp_path: Path, damage: str) -> None:
+    corpus = write_tsv(tmp_path / "a.tsv", make_pairs(300))
+    request = make_request(corpus, hold_out=True, data=DataConfig(held_out=25))
+    run = RunDir(tmp_path / "run")
+    prepared, _ = prepare_run(run, request, TOKENIZER)
+    path = run.prepared / "held_out.jsonl"
+    whole = path.read_bytes()
+    path.unlink()
+    if damage == "other pairs":
+        path.write_bytes(b"".join(whole.splitlines(keepends=True)[::-1]))
+    elif damage == "a pipe":
+        os.mkfifo(path)
+    again, _ = prepare_run(run, request, TOKENIZER)
+    assert again.held_out == prepared.held_out
+    assert path.read_bytes() == whole
+
+
 @pytest.mark.parametrize("clean", [CleanConfig(enabled=False), CleanConfig(overlap=False)])
 def test_held_out_pairs_are_left_out_even_without_cleaning(tmp_path: Path, clean: CleanConfig) -> None:
     pairs = make_pairs(100)

@@ -3,8 +3,9 @@
     python tests/deep/mutations.py             # all of them, as `make mutation-test` does
     python tests/deep/mutations.py attention   # those with this in their name
 
-Each mutation is made in a copy of the tree of its own. To add one, append it to MUTATIONS: the old text must occur
-exactly once in its file, and some of the named tests must fail with the new text in its place.
+Each mutation is made in a copy of the tree of its own. To add one, append it to MUTATIONS, or to PROTECTIONS if it
+takes away what protects from damage, kills or strangers: the old text must occur exactly once in its file, and some of
+the named tests must fail with the new text in its place.
 """
 
 import argparse
@@ -20,31 +21,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from mutation import Mutation
+from protections import PROTECTIONS
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 COPIED = ("seqtool", "tests", "data", "benchmarks", "pyproject.toml")
 PATIENCE = 600  # seconds for the tests of one mutation
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mutation:
-    """A small change that breaks something, and the tests that should notice."""
-
-    name: str
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...]  # files in tests/
-
-    def apply(self, root: Path) -> None:
-        """Change the file under a folder."""
-        path = root / self.file
-        text = path.read_text(encoding="utf-8")
-        if text.count(self.old) != 1:
-            raise ValueError(f"{self.name}: {self.file} has the old text {text.count(self.old)} times instead of once")
-        path.write_text(text.replace(self.old, self.new), encoding="utf-8")
-
-
 MUTATIONS = (
+    *PROTECTIONS,
     Mutation(
         name="attention: the look-ahead mask counts from the wrong end",
         file="seqtool/model/attention.py",

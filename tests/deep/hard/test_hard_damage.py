@@ -26,9 +26,10 @@ RUN_FILES = [
     *("metrics.jsonl", *(f"checkpoints/step-000000009/{name}" for name in CHECKPOINT)),
     *("checkpoints/best/model.safetensors", "checkpoints/best/state.json"),
 ]
-FEWER = {
-    damage: do for damage, do in DAMAGES.items() if damage not in ("bit at 0%", "bit at 30%", "bit at 90%", "half")
-}
+FEWER = [  # damages of each file of a run, whose training takes longer
+    *("bit at 2%", "bit at 60%", "bit at 100%", "values exchanged", "half"),
+    *("of another run", "pipe", "device", "link out", "missing"),
+]
 COMMANDS = ["info", "score", "eval", "report", "export"]  # beside translate, each in its turn
 
 
@@ -108,7 +109,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_a_damaged_run_never_trains_another_model(runs: dict[str, Path], tmp_path: Path, name: str) -> None:
     expected = (runs["whole"] / "model.safetensors").read_bytes()
     run = tmp_path / "run"
-    for damage, do in FEWER.items():
+    for damage, do in ((damage, DAMAGES[damage]) for damage in FEWER):
         copy_run(runs["stopped"], run)
         assert (run / name).stat().st_size > 0
         do(run / name, runs["other"] / name)

@@ -6,6 +6,7 @@ import select
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def text_of(kind: str, n_bytes: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("kind", "lengths"), [("words", LENGTHS), ("sentences", LENGTHS[:2]), ("letters", LENGTHS[:2])]
+    ("kind", "lengths"), [("words", LENGTHS), ("sentences", LENGTHS[:2]), ("letters", LENGTHS[:1])]
 )
 def test_time_and_memory_of_long_lines(model: RunDir, tmp_path: Path, kind: str, lengths: tuple[int, ...]) -> None:
     seconds = []
@@ -63,13 +64,13 @@ def test_time_and_memory_of_long_lines(model: RunDir, tmp_path: Path, kind: str,
         count("long line", f"{length:2} MB of {kind}", "translated", seconds=done.seconds, MiB=done.mebibytes)
     start = run_measured("translate", "-m", model.path, stdin="two dogs\n").seconds
     per_megabyte = [(one - start) / length for one, length in zip(seconds, lengths, strict=True)]
-    assert per_megabyte[-1] < 1.5 * per_megabyte[-2], per_megabyte
+    assert all(long < 1.5 * short for short, long in pairwise(per_megabyte)), per_megabyte
 
 
 @pytest.mark.parametrize("command", ["translate", "score", "eval"])
 def test_memory_does_not_grow_with_lines_that_all_differ(model: RunDir, tmp_path: Path, command: str) -> None:
     peaks = []
-    for n_lines in (10_000, 40_000):
+    for n_lines in (6_000, 24_000):
         path = tmp_path / f"{n_lines}"
         draw = random.Random(2)
         words = list(WORDS)
