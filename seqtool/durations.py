@@ -28,3 +28,12 @@ def name_lines(numbers: Iterable[int]) -> str:
     names = [f"{first:,}" if first == last else f"{first:,}-{last:,}" for first, last in ranges]
     single = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
     return f"line{'' if single else 's'} {', '.join(names)}"
+
+
+def estimate_seconds(total: int, now: tuple[int, float], begun: tuple[int, float]) -> float:
+    """Return how long the rest of `total` steps takes, from the step and the seconds now and when this session began.
+
+    The session's own speed counts: an earlier one may have had another machine, or shared it.
+    """
+    steps, seconds = (now[0] - begun[0], now[1] - begun[1]) if now[0] > begun[0] else now
+    return (total - now[0]) * seconds / max(1, steps)

@@ -15,6 +15,7 @@ from seqtool.manifest import FORMAT, DataFacts, Manifest, ModelFacts, from_plain
 from seqtool.verification import MIB, checksum, read_limited, require_regular, seal
 
 MAX_MANIFEST = 4 * MIB
+MOST_LISTINGS = 3  # of checkpoints; one made while a new one takes the place of the old may show neither
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,13 @@ class RunDir:
 
     def checkpoint_folders(self) -> list[Path]:
         """Return the run's checkpoints that were written to their end, oldest first."""
-        folders = self.checkpoints.glob("step-*")
-        return sorted(path for path in folders if path.name.removeprefix("step-").isdecimal() and path.is_dir())
+        for _ in range(MOST_LISTINGS):
+            folders = self.checkpoints.glob("step-*")
+            if found := sorted(
+                path for path in folders if path.name.removeprefix("step-").isdecimal() and path.is_dir()
+            ):
+                return found
+        return []
 
     def require_model(self) -> "RunDir":
         """Return self, or raise if this is not a folder that can translate, each of its files as it was recorded."""

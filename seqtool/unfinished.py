@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from seqtool.errors import SeqtoolError
-from seqtool.run_directory import RunDir
+from seqtool.run_directory import MOST_LISTINGS, RunDir
 from seqtool.verification import MIB, checksum, read_limited, require_regular, seal
 
 STATE = "state.json"
@@ -93,7 +93,12 @@ def use_models(paths: Sequence[Path], use: Callable[[list[RunDir]], T]) -> T:
 def find_newest(run: RunDir) -> CheckpointRun:
     """Return the newest whole checkpoint of a training; one that is removed meanwhile has a newer one after it."""
     damaged: dict[Path, str] = {}
-    while folders := [folder for folder in run.checkpoint_folders() if folder not in damaged]:
+    listings = 0  # that show none to try
+    while listings < MOST_LISTINGS:
+        folders = [folder for folder in run.checkpoint_folders() if folder not in damaged]
+        if not folders:
+            listings += 1
+            continue
         try:
             return open_checkpoint(run, folders[-1], tuple(damaged.values()))
         except SeqtoolError as error:

@@ -111,7 +111,7 @@ def test_the_conclusion_is_one_sentence_in_plain_words() -> None:
     )
     assert conclude([*both, *neither[1:]], 1) == (
         "b.de is significantly better than a.de (BLEU +2.50, p = 0.001), "
-        "there is no significant difference (chrF +0.20, p = 0.31)."
+        "the other differences are not significant (chrF +0.20, p = 0.31)."
     )
     unsure = [compared("bs", "bleu", 1.0, 0.04), compared("ar", "bleu", 1.0, 0.06)]
     assert conclude(unsure, 1) == "the tests of b.de and a.de disagree (BLEU +1.00, p = 0.06)."

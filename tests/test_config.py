@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from command_line import run_text
 
+from seqtool.cli.commands import COMMANDS
 from seqtool.config import (
     Config,
     ConfigRequest,
@@ -201,19 +202,19 @@ def test_any_budget_takes_the_place_of_the_epochs_of_fine_tuning(budget: str) ->
     assert resolved.config.train.epochs == (2 if "epochs" in budget else 0)
 
 
-def fitted_settings(*flags: str, preset: str = "auto") -> tuple[int, int, int]:
+def fitted_settings(*flags: str, preset: str = "auto") -> tuple[int, int, int, int]:
     train = resolve_config(ConfigRequest(preset=preset, flags=flags), RunFacts(pairs=29_000)).config.train
-    return train.warmup, train.validate_every, train.save_every
+    return train.warmup, train.validate_every, train.save_every, train.report_every
 
 
-def test_a_number_of_steps_fits_warm_up_validation_and_checkpoints() -> None:
-    assert fitted_settings() == (300, 500, 500)
-    assert fitted_settings("train.steps=200") == (20, 40, 40)
-    assert fitted_settings("train.steps=20000") == (300, 500, 500)
-    assert fitted_settings("train.steps=1") == (0, 1, 1)
-    assert fitted_settings("train.steps=200", preset="base") == (20, 40, 40)
-    assert fitted_settings("train.steps=200", "train.warmup=300", "train.save_every=7") == (300, 40, 7)
-    assert fitted_settings("train.steps=50", preset="demo") == (150, 325, 325)
+def test_a_number_of_steps_fits_warm_up_validation_checkpoints_and_reports() -> None:
+    assert fitted_settings() == (300, 500, 500, 50)
+    assert fitted_settings("train.steps=200") == (20, 40, 40, 10)
+    assert fitted_settings("train.steps=20000") == (300, 500, 500, 50)
+    assert fitted_settings("train.steps=1") == (0, 1, 1, 1)
+    assert fitted_settings("train.steps=200", preset="base") == (20, 40, 40, 10)
+    assert fitted_settings("train.steps=200", "train.warmup=300", "train.save_every=7") == (300, 40, 7, 10)
+    assert fitted_settings("train.steps=50", preset="demo") == (150, 325, 325, 50)
 
 
 def test_what_was_fitted_to_the_steps_of_a_run_stays_when_it_gets_more() -> None:
@@ -293,6 +294,16 @@ def test_the_words_of_other_toolkits_stand_for_settings_and_options_that_exist()
     assert len(peers.KNOWN) == sum(len(words.split()) for words in peers.WORDS.values())  # no word means two things
     assert set(peers.OPTIONS) <= settings
     assert all(option in help_texts for option in peers.OPTIONS.values())
+    assert set(peers.COMMANDS) <= set(COMMANDS)
+    assert not set(peers.KNOWN_COMMANDS) & set(COMMANDS)
+
+
+def test_a_command_or_a_key_of_another_toolkit_is_answered_with_ours() -> None:
+    called = run_text("generate", "-m", "run")
+    assert called.returncode == 2
+    assert "No such command 'generate'; did you mean 'seqtool translate'?" in called.stderr
+    resumed = run_text("train", "--set", "train.resume=true", "--print-config")
+    assert "[train] has no key 'resume'; the same command again continues where it stopped" in resumed.stderr
 
 
 def test_an_option_is_suggested_only_where_the_command_has_it() -> None:

@@ -201,6 +201,7 @@ def test_columns_of_a_tsv_file_have_numbers(tmp_path: Path) -> None:
         (lambda src, tgt: {"id": 7, "target": tgt, "source": src, "more": ["x"]}, ""),
         (lambda src, tgt: {"translation": {"en": src, "it": tgt}}, ""),
         (lambda src, tgt: {"translation": {"en": src, "it": tgt, "de": "x"}}, ":translation.en:translation.it"),
+        (lambda src, tgt: {"translation": {"en": src, "it": tgt}}, ":en:it"),
     ],
 )
 def test_json_lines_keys_are_found_by_name(make, columns: str, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from seqtool import progress as module
-from seqtool.durations import format_seconds
+from seqtool.durations import estimate_seconds, format_seconds
 from seqtool.progress import Progress, ProgressLine, Stopwatch
 from seqtool.translation.lines.stream import InputProgress
 
@@ -131,3 +131,9 @@ def test_a_note_stands_on_a_line_of_its_own(
 
 def test_times_are_short() -> None:
     assert [format_seconds(value) for value in (5.4, 754, 5025)] == ["5 s", "12:34", "1:23:45"]
+
+
+def test_the_time_left_follows_the_speed_of_the_present_session() -> None:
+    assert estimate_seconds(100, (50, 500.0), (0, 0.0)) == 500
+    assert estimate_seconds(100, (60, 510.0), (50, 500.0)) == 40  # a second a step since it went on, ten before
+    assert estimate_seconds(100, (50, 500.0), (50, 500.0)) == 500

@@ -157,6 +157,16 @@ def test_checkpoints_that_are_removed_meanwhile_have_newer_ones_after_them(
         training.join()
 
 
+def test_a_listing_that_misses_both_the_old_and_the_new_checkpoint_is_made_again(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = run.checkpoint_folders()[-1]
+    listings = iter([[], [newest.with_name("step-000000001")]])
+    glob = Path.glob
+    monkeypatch.setattr(Path, "glob", lambda path, pattern: next(listings, None) or glob(path, pattern))
+    assert find_model(run.path).weights.parent == newest
+
+
 def test_a_training_at_work_translates_and_info_knows_how_far_it_is(corpus: list[str], tmp_path: Path) -> None:
     run = tmp_path / "run"
     settings = {"train_steps": 100000, "train_save_every": 1, "train_keep": 1, "train_report_every": 10}

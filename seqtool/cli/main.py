@@ -73,7 +73,7 @@ def main() -> None:
     except UsageError as error:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "seqtool"
-        message = with_advice(error.format_message(), error)  # type: ignore[attr-defined]
+        message = with_advice(error.format_message(), error, called)  # type: ignore[attr-defined]
         fail(f"{make_visible(message)}\nTry '{command} --help'.", 2, error)
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and "can't allocate memory" not in str(error):
@@ -91,13 +91,15 @@ def main() -> None:
         sys.exit(128 + (signal.SIGTERM if isinstance(interruption, Terminated) else signal.SIGINT))
 
 
-def with_advice(message: str, error: Exception) -> str:
-    """Return the message of wrong usage; an option that other toolkits have gets the name that it has here."""
+def with_advice(message: str, error: Exception, called: str | None) -> str:
+    """Return the message of wrong usage; an option or a command of other toolkits gets the name that it has here."""
+    from seqtool.config.peers import advise, advise_command
+
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if called and message.startswith("No such command") and (advice := advise_command(called)):
+        return f"No such command '{called}'; {advice}"
     if not option or context is None:
         return message
-    from seqtool.config.peers import advise
-
     options = {name for parameter in context.command.params for name in parameter.opts}
     advice = advise(option, options)
     return f"No such option: {option}; {advice}" if advice else message

@@ -1,4 +1,4 @@
-"""What follows from the length of a run: warm-up, validations and checkpoints fit its steps unless they were given."""
+"""What follows from the length of a run: warm-up, validations, checkpoints and reports fit its steps unless given."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -8,7 +8,8 @@ from seqtool.config.sections import TrainConfig
 
 WARMUP_SHARE = 0.1  # the most of a run that is warm-up
 VALIDATIONS = 5  # in a run, at least
-FITTED = ("warmup", "validate_every", "save_every")  # of [train]
+REPORTS = 20  # of progress
+FITTED = ("warmup", "validate_every", "save_every", "report_every")  # of [train]
 BUDGETS = ("train.steps", "train.minutes", "train.epochs")
 
 
@@ -18,6 +19,7 @@ def fit_to_steps(train: TrainConfig, steps: int, names: Collection[str]) -> Trai
         "warmup": int(WARMUP_SHARE * steps),
         "validate_every": max(1, steps // VALIDATIONS),
         "save_every": max(1, steps // VALIDATIONS),
+        "report_every": max(1, steps // REPORTS),
     }
     fitted = {name: min(getattr(train, name), limit) for name, limit in limits.items() if name in names}
     return replace(train, steps=steps, **fitted)

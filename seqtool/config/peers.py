@@ -92,8 +92,19 @@ OPTIONS = {  # what stands for a setting, in the commands that have it
     "train.minutes": "--minutes",
     "train.threads": "--threads",
 }
+COMMANDS = {
+    "translate": "generate interactive decode predict infer inference decoder",
+    "train": "fit finetune fine_tune learn trainer",
+    "prepare": "preprocess build_vocab binarize clean",
+    "eval": "evaluate test sacrebleu scorer validate",
+    "tokenizer": "tokenize spm_train subword_nmt",
+    "average": "average_checkpoints average_models",
+    "export": "convert",
+    "serve": "server",
+}
 KNOWN = {word: name for name, words in WORDS.items() for word in words.split()}
 SAID = {word: sentence for sentence, words in SENTENCES.items() for word in words.split()}
+KNOWN_COMMANDS = {word: name for name, words in COMMANDS.items() for word in words.split()}
 
 
 def find_setting(word: str) -> str | None:
@@ -105,6 +116,12 @@ def find_setting(word: str) -> str | None:
         if word in part.__dataclass_fields__:
             return f"{section}.{word}"
     return None
+
+
+def advise_command(name: str) -> str:
+    """Return the command that other toolkits call by a name, or nothing."""
+    command = KNOWN_COMMANDS.get(name.replace("-", "_").lower())
+    return f"did you mean 'seqtool {command}'?" if command else ""
 
 
 def advise(option: str, options: Collection[str]) -> str:

@@ -152,7 +152,9 @@ def _suggest_key(section: str, key: str, known: Iterable[str], kind: str) -> str
     homes = [name for name, part in classes.items() if key in {field.name for field in dataclasses.fields(part)}]
     if homes:
         return f"; did you mean {homes[0]}.{key}?"
-    from seqtool.config.peers import find_setting
+    from seqtool.config.peers import SAID, find_setting
 
+    if key in SAID:
+        return f"; {SAID[key]}"
     named = find_setting(key)
     return f"; did you mean {named}?" if named else suggest(key, known)

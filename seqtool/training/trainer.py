@@ -13,6 +13,7 @@ from seqtool.config import Config
 from seqtool.corpus.batches.batches import Batch, BatchPlan, iterate_batches
 from seqtool.corpus.batches.bpe_dropout import BpeDropout
 from seqtool.corpus.preparing.prepared import PreparedCorpus
+from seqtool.durations import estimate_seconds
 from seqtool.errors import SeqtoolError
 from seqtool.manifest import ParentFacts, from_plain, to_plain
 from seqtool.metrics_log import MetricsLog
@@ -65,6 +66,7 @@ class Trainer:
         self.parent: ParentFacts | None = None  # the model that this run started from
         self._saved_step = -1
         self._clock = time.monotonic()
+        self._begun = (0, 0.0)  # step and seconds at which this session began
         self._pace = [0.0, 0]  # seconds and tokens of the steps since the last report, in this session alone
 
     def resume(self) -> dict[str, Any] | None:
@@ -103,6 +105,7 @@ class Trainer:
         plan = BatchPlan(corpus.src_lengths, corpus.tgt_lengths, batch_tokens, train.seed, corpus.ranges, folder)
         state.epoch_steps = len(plan.epoch(0)) if train.epochs else 0
         self._resolve_steps()
+        self._begun = (state.step, state.seconds)
         start = (state.epoch, state.index)
         vocabularies = self.model.vocabularies
         special = (vocabularies.source.special, vocabularies.target.special)
@@ -233,7 +236,7 @@ class Trainer:
         total, state = self._total_steps(), self.state
         if not total:
             return max(0.0, self.config.train.minutes * 60 - state.seconds)
-        return (total - state.step) * state.seconds / max(1, state.step)
+        return estimate_seconds(total, (state.step, state.seconds), self._begun)
 
     def _total_steps(self) -> int:
         """Return the steps of the whole run, 0 before they are planned."""

@@ -89,8 +89,9 @@ def _flat(record: dict[str, Any]) -> dict[str, str]:
         if isinstance(inner, dict):
             inside = {name: value for name, value in inner.items() if isinstance(value, str)}
             texts |= {f"{key}.{name}": value for name, value in inside.items()}
-            if len(inside) == 2 and key == "translation":  # as in the data sets of Hugging Face
-                texts = {**dict(zip(("source", "target"), inside.values(), strict=True)), **texts}
+            if key == "translation":  # as in the data sets of Hugging Face
+                sides = dict(zip(("source", "target"), inside.values(), strict=True)) if len(inside) == 2 else {}
+                texts = {**inside, **sides, **texts}
     return texts
 
 

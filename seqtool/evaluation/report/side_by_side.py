@@ -128,8 +128,8 @@ def overview(runs: Sequence[RunBeside]) -> str:
         size = f"{card.n_parameters:,} parameters" if card.n_parameters else ""
         pairs = f"{card.data.pairs:,} training pairs" if card.data.pairs else ""
         what = (describe_model(card), size, pairs, describe_training(card.training), card.state)
-        key = f'<span class="key"><i class="s{index}"></i></span>'
-        rows.append([f"{key}{escape(run.name)}", escape(", ".join(filter(None, what)))])
+        key = f'<span class="key"><i class="s{index}"></i>{escape(run.name)}</span>'
+        rows.append([key, escape(", ".join(filter(None, what)))])
     return panel(table(["run", "what it is"], rows))
 
 
@@ -193,7 +193,7 @@ def score_tables(runs: Sequence[RunBeside], contest: Contest) -> str:
     signatures = "<br>".join(
         f"{METRIC_TITLES[one.metric]} <code>{escape(one.signature)}</code>" for one in contest.comparisons
     )
-    heads = ["", "run", "score", "", *(f"p ({test})" for test in tests)]
+    heads = ["metric", "run", "score", "difference", *(f"p ({test})" for test in tests)]
     named = ", ".join(f"{test}: {TEST_NAMES[test]} test" for test in tests)
     note = f'<p class="note">Against {escape(runs[0].name)}; {named}.<br>{signatures}</p>'
     return panel(table(heads, rows, numbers=range(2, len(heads)))) + note

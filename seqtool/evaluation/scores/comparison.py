@@ -148,7 +148,11 @@ def conclude(comparisons: Sequence[Comparison], index: int) -> str:
         if found[word]
     ]
     if found[""]:
-        start = "there is no significant difference" if parts else f"{name} and {baseline} do not differ significantly"
+        start = (
+            "the other differences are not significant"
+            if parts
+            else f"{name} and {baseline} do not differ significantly"
+        )
         parts.append(f"{start} ({'; '.join(found[''])})")
     if found["unclear"]:
         start = "the tests disagree" if parts else f"the tests of {name} and {baseline} disagree"
