@@ -188,6 +188,8 @@ def test_addresses_tags_and_placeholders_are_compared_as_sets() -> None:
     assert tags_differ("<b>x</b>", "<i>x</i>")
     assert not placeholders_differ("%1$s of %2$d, 5% done", "%2$d von %1$s, 5 % der")
     assert placeholders_differ("{0}", "{1}")
+    assert not placeholders_differ("%s territory of %dkB, 100% full", "%ses Gebiet von %d kB, 100%ig voll")
+    assert placeholders_differ("%dkB", "%skB")
     assert has_entities("AT&amp;T", "")
     assert not has_entities("AT&T; x &foo;", "")
 

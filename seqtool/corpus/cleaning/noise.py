@@ -23,6 +23,7 @@ HTML_TAGS = {
     *("s", "small", "span", "strike", "strong", "sub", "sup", "table", "tbody", "td", "th", "tr", "tt", "u", "ul"),
 }
 PLACEHOLDER = re.compile(
+    r"(?<![\d%])(?<!\d )%(?:\d+\$)?l?[sduic]|"  # also before a letter, as in %dkB
     r"%(?:\d+\$)?[-+#0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|z|j|t|L)?[diouxXeEfgGcspn@](?![A-Za-zÀ-ÿ])"
     r"|%\(\w+\)[a-z]|\$?\{\w{0,40}\}|\$\(\w+\)"
 )
