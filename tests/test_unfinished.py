@@ -1,6 +1,7 @@
 """Models of trainings that have not ended: the newest whole checkpoint is used, verified, while others come and go."""
 
 import json
+import re
 import shutil
 import signal
 import threading
@@ -76,6 +77,16 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(run: RunDir) -> None:
     assert notes[1].startswith(f"{before}: ")
     with pytest.raises(SeqtoolError, match="damaged checkpoint"):
         translate(newest)
+
+
+def test_a_state_with_a_changed_value_is_not_used(run: RunDir) -> None:
+    newest = run.checkpoint_folders()[-1]
+    state = newest / "state.json"
+    text = state.read_text()
+    state.write_text(re.sub(r'"step": *36', '"step": 37', text, count=1))
+    assert state.read_text() != text
+    with pytest.raises(SeqtoolError, match=r"damaged checkpoint \(state.json does not match its checksum\)"):
+        find_model(newest)
 
 
 @pytest.mark.parametrize("name", ["config.toml", "tokenizer.model"])

@@ -217,6 +217,10 @@ def test_only_as_much_is_read_as_is_allowed(tmp_path: Path) -> None:
     assert read_limited(path, 5) == b"12345"
     with pytest.raises(SeqtoolError, match="larger than the 4 bytes"):
         read_limited(path, 4)
+    os.mkfifo(tmp_path / "pipe")
+    for odd in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(SeqtoolError, match=f"{odd}: is not a regular file"):
+            read_limited(odd, 5)
 
 
 FORGED = "\x1b[31mred\x1b[0m\nseqtool: forged\r\x9b2J\u202e"

@@ -85,7 +85,7 @@ PROTECTIONS = (
         file="seqtool/unfinished.py",
         old='if state.pop("sha256") != seal(state):',
         new='if not state.pop("sha256"):',
-        tests=("test_unfinished.py", "test_checkpoint.py"),
+        tests=("test_unfinished.py::test_a_state_with_a_changed_value_is_not_used",),
     ),
     Mutation(
         name="protection: a checkpoint is used with any tokenizer and settings",
@@ -106,7 +106,7 @@ PROTECTIONS = (
         file="seqtool/verification.py",
         old="if stat.S_ISDIR(facts.st_mode) or not (stream or is_regular):",
         new="if stat.S_ISDIR(facts.st_mode):",
-        tests=("test_verification.py::test_what_is_no_regular_file_of_the_folder_is_refused_at_once",),
+        tests=("test_verification.py::test_only_as_much_is_read_as_is_allowed",),
     ),
     Mutation(
         name="protection: a link may lead out of the folder",

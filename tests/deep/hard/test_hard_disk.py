@@ -52,7 +52,8 @@ def used(folder: Path) -> int:
 def name_stage(errors: str, disk: Path) -> str:
     """Return which file an error names."""
     place = errors.partition(str(disk))[2].partition(":")[0]
-    return "".join("#" if char.isdigit() else char for char in place) or "no file is named"
+    named = "the folder" if str(disk) in errors else "nothing is named"
+    return "".join("#" if char.isdigit() else char for char in place) or named
 
 
 def assert_full(done: "subprocess.CompletedProcess[str]") -> None:
