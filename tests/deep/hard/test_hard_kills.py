@@ -26,6 +26,7 @@ PARTS = [(number, part) for number, parts in zip(SIGNALS, (4, 1, 1), strict=True
 KILLS = 11  # of trainings in each part
 KILLS_ELSEWHERE = {"split": 20, "tokenizer": 20}  # with each signal; of the others, which take longer:
 FEWER = 6
+REFUSALS = {"split": "is there already; remove it", "average": "holds a model already; give another folder"}
 
 
 def choose(moments: Counter[str], wanted: int, seed: int) -> list[tuple[str, int]]:
@@ -114,10 +115,10 @@ def test_other_commands_that_are_struck_anywhere_give_the_same_files(
         strike(command(out), out, moment, number)
         left = content_of(out)
         assert [file for file in left.keys() & whole.keys() if left[file] != whole[file]] == [], moment
-        if left.keys() & whole.keys() and name == "split":  # which replaces nothing
+        if left.keys() & whole.keys() and name in REFUSALS:  # these replace nothing
             done = run_command(command(out), capture_output=True, text=True)
             assert done.returncode == 1
-            assert "is there already; remove it" in done.stderr
+            assert REFUSALS[name] in done.stderr
             shutil.rmtree(out)
         run_to_end(command(out))
         found = content_of(out)
