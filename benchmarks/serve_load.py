@@ -3,7 +3,8 @@
     python benchmarks/serve_load.py RUN SOURCE_FILE [--lines 2000] [--rounds 3]
 
 (a) 1, 8, 64 and 256 clients with one sentence each, against nothing but `ctranslate2.Translator.translate_batch` on
-    the ready tokens of the same sentences, at the best of several settings of threads and batch.
+    the ready tokens of the same sentences, with the best of several sizes of batches; by the clock, and by the time
+    of the CPU, which tells more where other programs run.
 (b) 64 clients, against the same server without batches (`--batch-tokens 1`).
 (c) The 99th percentile of the latency of 8 and of 64 clients' sentences, while 20 others have long documents
     translated, against the same without those.
@@ -20,15 +21,19 @@ import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from serve_clients import Address, Answers, Work, ask, make_work
-from translate_speed import best_setting, run_worker, worker_runner
+
+from seqtool.config import load_config
+from seqtool.corpus.tokenizer.registry import load_pair
+from seqtool.run_directory import RunDir
 
 CLIENTS = (1, 8, 64, 256)
+BATCHES = ("8", "16", "32")  # of bare ctranslate2; the best counts
 DOCUMENTS, DOCUMENT_LINES = 20, 300
 
 
@@ -105,45 +110,71 @@ class Load:
         return answers
 
 
-def find_bare(run: Path, source: Path, lines: int, folder: Path) -> dict[str, object]:
-    """Return the quickest setting of bare ctranslate2 on the tokens of the lines."""
-    names = [str(folder / name) for name in ("lines", "tokens.json", "ids.json")]
-    here = Path(sys.executable)
-    run_worker(here, {"task": "prepare", "model": str(run), "source": str(source), "lines": lines, "paths": names})
+def bare_ctranslate2(run: Path, lines: list[str], batch: int) -> tuple[float, float]:
+    """Translate ready tokens with nothing but ctranslate2; return the seconds, and the CPU's seconds, of that."""
+    import ctranslate2
+
+    tokenizer = load_pair(RunDir(run)).source
+    tokens = [tokenizer.pieces(ids) for ids in tokenizer.encode_batch(lines)]
+    beam = load_config(run / "config.toml").decode.beam
     cores = len(os.sched_getaffinity(0))
-    settings = [{"workers": cores, "threads": 1, "batch": batch} for batch in (8, 16, 32)]
-    settings.append({"workers": 1, "threads": cores, "batch": 32})
-    common = {"task": "bare", "tokens": names[1], "folder": str(run / "ctranslate2")}
-    return best_setting(here, [{**common, **setting} for setting in settings])
+    model = ctranslate2.Translator(str(run / "ctranslate2"), device="cpu", inter_threads=cores, intra_threads=1)
+    model.translate_batch(tokens[:50], beam_size=beam, max_batch_size=batch)
+    start, cpu_start = time.perf_counter(), time.process_time()
+    model.translate_batch(tokens, beam_size=beam, max_batch_size=batch)
+    return time.perf_counter() - start, time.process_time() - cpu_start
 
 
-def report(name: str, values: list[float], wanted: str, unit: str = "") -> None:
+def run_bare(args: argparse.Namespace) -> tuple[float, float]:
+    """Run that in a process of its own with each size of batches; return the best of both times."""
+    command = [sys.executable, __file__, str(args.run), str(args.source), "--lines", str(args.lines), "--bare"]
+    output = [subprocess.run([*command, size], stdout=subprocess.PIPE, text=True, check=True) for size in BATCHES]
+    seconds, cpu = zip(*(map(float, done.stdout.split()) for done in output), strict=True)
+    return min(seconds), min(cpu)
+
+
+def cpu_seconds(process: int) -> float:
+    """Return the time that all threads of a process have computed."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def report(name: str, values: list[float], wanted: str = "", unit: str = "") -> None:
     """Print a median with its range."""
     middle = statistics.median(values)
     print(f"{name}: {middle:.2f}{unit} ({min(values):.2f} to {max(values):.2f}){wanted}", flush=True)
 
 
-def compare(load: Load, bare: dict[str, object], rounds: int) -> None:
+def compare(load: Load, args: argparse.Namespace) -> None:
+    """Measure the throughput; a figure is a pair of sentences a second and milliseconds of the CPU for each."""
     n_lines = len(load.work)
-    speeds: dict[object, list[float]] = {name: [] for name in ("bare", "alone", *CLIENTS)}
-    run_bare = worker_runner(Path(sys.executable), bare)
-    with serving(load.run) as (address, _), serving(load.run, "--batch-tokens", "1") as (alone, _):
-        for server in (address, alone):
-            ask(server, iter(load.work[:200]), 8)
-        for _ in range(rounds):
-            speeds["bare"].append(n_lines / run_bare()[0])
+    figures: dict[str, list[tuple[float, float]]] = {}
+    with serving(load.run) as server, serving(load.run, "--batch-tokens", "1") as unbatched:
+
+        def measure(name: str, n_clients: int, place: tuple[Address, int]) -> None:
+            address, process = place
+            before = cpu_seconds(process)
+            seconds = load.measure(address, n_clients).seconds
+            cpu = cpu_seconds(process) - before
+            figures.setdefault(name, []).append((n_lines / seconds, 1000 * cpu / n_lines))
+
+        for address, _ in (server, unbatched):
+            ask(address, iter(load.work[:200]), 8)
+        for _ in range(args.rounds):
+            seconds, cpu = run_bare(args)
+            figures.setdefault("bare ctranslate2", []).append((n_lines / seconds, 1000 * cpu / n_lines))
             for n_clients in CLIENTS:
-                speeds[n_clients].append(n_lines / load.measure(address, n_clients).seconds)
-            speeds["alone"].append(n_lines / load.measure(alone, 64).seconds)
-            print("  round:", {name: round(values[-1]) for name, values in speeds.items()}, file=sys.stderr)
-    for name, values in speeds.items():
-        title = {"bare": "bare ctranslate2", "alone": "64 clients, without batches"}.get(str(name), f"{name} clients")
-        report(title, values, "", " sentences/s")
-    for n_clients in CLIENTS:
-        ratios = [ours / theirs for ours, theirs in zip(speeds[n_clients], speeds["bare"], strict=True)]
-        report(f"(a) {n_clients} clients / bare", ratios, ", wanted 0.85" if n_clients >= 64 else "")
-    ratios = [ours / alone for ours, alone in zip(speeds[64], speeds["alone"], strict=True)]
-    report("(b) 64 clients / the same without batches", ratios, ", wanted 2")
+                measure(f"{n_clients} clients", n_clients, server)
+            measure("64 clients, no batches", 64, unbatched)
+            print("  round:", {name: [round(x, 2) for x in values[-1]] for name, values in figures.items()}, flush=True)
+    for name, values in figures.items():
+        report(name, [speed for speed, _ in values], unit=" sentences/s")
+        report(name, [cpu for _, cpu in values], unit=" ms of the CPU per sentence")
+    pairs = [("(a)", f"{n} clients", "bare ctranslate2", ", wanted 0.85" if n >= 64 else "") for n in CLIENTS]
+    for letter, name, other, wanted in (*pairs, ("(b)", "64 clients", "64 clients, no batches", ", wanted 2")):
+        both = list(zip(figures[name], figures[other], strict=True))
+        report(f"{letter} {name} / {other}", [ours[0] / theirs[0] for ours, theirs in both], wanted)
+        report(f"{letter} {name} / {other}, by the CPU's time", [theirs[1] / ours[1] for ours, theirs in both])
 
 
 def compare_latency(load: Load, rounds: int) -> None:
@@ -157,8 +188,8 @@ def compare_latency(load: Load, rounds: int) -> None:
                 beside.append(1000 * answers.percentile(0.99))
                 ratios.append(beside[-1] / alone[-1])
                 print(f"  round: {alone[-1]:.1f} ms, {beside[-1]:.1f} ms ({n_documents} documents)", file=sys.stderr)
-            report(f"(c) {n_clients} clients, p99", alone, "", " ms")
-            report(f"(c) {n_clients} clients, p99 beside {DOCUMENTS} documents", beside, "", " ms")
+            report(f"(c) {n_clients} clients, p99", alone, unit=" ms")
+            report(f"(c) {n_clients} clients, p99 beside {DOCUMENTS} documents", beside, unit=" ms")
             report(f"(c) {n_clients} clients, ratio", ratios, ", wanted at most 3")
 
 
@@ -169,15 +200,18 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=("throughput", "latency"))
+    parser.add_argument("--bare", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
     lines = args.source.read_text(encoding="utf-8").split("\n")
     lines = [line for line in lines[: args.lines] if line.strip()]
+    if args.bare:
+        print(*bare_ctranslate2(args.run, lines, args.bare))
+        return
     load = Load(args.run, lines)
-    with tempfile.TemporaryDirectory() as folder:
-        if args.only != "latency":
-            compare(load, find_bare(args.run, args.source, args.lines, Path(folder)), args.rounds)
-        if args.only != "throughput":
-            compare_latency(load, args.rounds)
+    if args.only != "latency":
+        compare(load, args)
+    if args.only != "throughput":
+        compare_latency(load, args.rounds)
     print(f"{load.n_answers - load.n_wrong:,} of {load.n_answers:,} answers are those of seqtool translate")
 
 

@@ -20,7 +20,7 @@ def values(schema: Schema) -> st.SearchStrategy[Any]:
         return st.one_of(*map(values, schema["oneOf"]))
     kind = schema["type"]
     if kind == "string":
-        return st.text(min_size=schema.get("minLength", 0), max_size=200)
+        return st.text(min_size=schema.get("minLength", 0), max_size=30)
     if kind == "integer":
         return st.integers(schema.get("minimum", -5), schema.get("maximum", 5))
     if kind == "boolean":

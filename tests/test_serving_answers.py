@@ -301,9 +301,11 @@ def test_a_file_that_is_not_utf_8_is_refused(server: Served) -> None:
     assert answer.json() == {"error": "Invalid request: the file is not UTF-8; save it as UTF-8 and send it again"}
 
 
-def test_a_download_cannot_leave_its_folder(server: Served) -> None:
+def test_an_address_is_taken_as_it_is_and_a_download_cannot_leave_its_folder(server: Served) -> None:
     for name in ("..%2f..%2fetc%2fpasswd", "..", "%2e%2e/%2e%2e/etc/passwd", "x", "a" * 3000, "%00"):
         assert status_of(server, f"/download_file/{name}") == 404
+    for path in ("/translate/", "/health/"):
+        assert status_of(server, path) == 404
     for name in ("..%2fapp.py", ".%2e/app.py", "%00", "nope.js"):
         assert status_of(server, f"/page/{name}") == 404
 

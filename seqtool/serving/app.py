@@ -282,4 +282,6 @@ def make_app(api: Api) -> Starlette:
         Route("/seqtool/translate", api.details, methods=["POST"]),
     ]
     handlers: Any = {ApiError: answer_error, HTTPException: answer_http_error, Exception: answer_bug}
-    return Starlette(routes=routes, exception_handlers=handlers)
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    app.router.redirect_slashes = False  # LibreTranslate answers 404, and a redirection would trust the host's name
+    return app
