@@ -120,6 +120,28 @@ def test_an_interrupted_file_is_continued_and_the_same(translator: Translator, t
     assert sorted(file.name for file in tmp_path.iterdir()) == ["out", "whole"]
 
 
+@pytest.mark.parametrize("resume", [True, False])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_was_named_as_its_process_was_killed_is_made_again_or_found_complete(
+    translator: Translator, tmp_path: Path, resume: bool, replaced: bool
+) -> None:
+    path = tmp_path / "out"
+    sink = FileSink(path, "f")
+    translate_blocks(make_worker(translator), BLOCKS, sink)
+    state = sink.state_path.read_bytes()
+    sink.finish()
+    expected = path.read_bytes()
+    sink.state_path.write_bytes(state)  # it was about to be removed
+    if replaced:
+        path.write_bytes(b"something else")
+    sink = FileSink(path, "f", resume=resume)
+    assert (sink.n_done > 0) == (resume and not replaced)
+    translate_blocks(make_worker(translator), BLOCKS, sink)
+    sink.finish()
+    assert path.read_bytes() == expected
+    assert [file.name for file in tmp_path.iterdir()] == ["out"]
+
+
 def test_another_input_or_option_cannot_continue_a_file(translator: Translator, tmp_path: Path) -> None:
     path = tmp_path / "out"
     sink = FileSink(path, "f")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from seqtool.errors import SeqtoolError
-from seqtool.files import locked, make_folder, sync, to_json, write_whole
+from seqtool.files import locked, make_folder, sha256_of, sync, to_json, write_whole
 from seqtool.translation.engines.interface import Engine
 from seqtool.translation.export.record import read_record
 from seqtool.verification import MIB, read_limited, seal
@@ -61,6 +61,8 @@ class FileSink:
         self._digest, self._written = hashlib.sha256(), hashlib.sha256()
         self._n_read = 0
         make_folder(path.parent)
+        if not self.partial.exists() and self.state_path.exists():
+            self._put_right(resume)
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._locked())
             earlier = self._read_state()
@@ -144,6 +146,17 @@ class FileSink:
         for line in lines:
             self._digest.update(line)
             self._digest.update(b"\n")
+
+    def _put_right(self, resume: bool) -> None:
+        """Take back the name of a file whose process was killed between naming it and removing its state.
+
+        A translation that is continued then finds that nothing is left to do. Of any other file the state is removed.
+        """
+        state = self._read_state()
+        if resume and state and self.path.is_file() and sha256_of(self.path) == state["written_sha256"]:
+            os.replace(self.path, self.partial)
+        else:
+            self.state_path.unlink(missing_ok=True)
 
     def _read_state(self) -> dict[str, Any] | None:
         """Return how far an earlier translation came; None if there is none to continue."""
