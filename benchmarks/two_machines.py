@@ -19,6 +19,8 @@ from typing import Any
 SET_NAME = "import os, socket, sys; socket.sethostname(sys.argv[1]); os.execvp(sys.argv[2], sys.argv[2:])"
 PORT = 29400
 ETC = Path("/etc/netns")
+# Else a machine that comes back waits in vain for the first one's address, which torchrun gives only once.
+NEW_ADDRESSES = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 
 
 def why_not() -> str | None:
@@ -111,6 +113,7 @@ class TwoMachines:
         flags += ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{self.addresses[0]}:{PORT}", "--rdzv-id", "run"]
         flags += ["--local-addr", self.addresses[number]]
         torchrun = [sys.executable, "-m", "torch.distributed.run", *flags]
+        options["env"] = {**options.get("env", {}), **NEW_ADDRESSES}
         return self.start(number, [*torchrun, "-m", "seqtool", *command[3:]], **options)
 
     def crash(self, number: int) -> None:

@@ -4,8 +4,9 @@
 
 Real trainings of a few steps on a made-up corpus: by one worker, by two that each have the whole model, and by four
 that share it out. Peaks are of the resident memory of a worker, from its start until the model is written; what Python
-and torch take of it is the peak of the same workers with a tiny model. The formula is that of
-seqtool/training/memory.py.
+and torch take of it is the peak of the same workers with a tiny model. The formula adds to that of
+seqtool/training/memory.py what else is on a CPU's one memory: validation's copy of the weights, and the copy that a
+checkpoint is written from.
 """
 
 import argparse
@@ -21,9 +22,10 @@ from pathlib import Path
 
 from seqtool.config import TrainConfig, TransformerConfig
 from seqtool.corpus.tokenizer.registry import load_pair
+from seqtool.model.interface import TranslationModel
 from seqtool.model.kinds import build_model
 from seqtool.run_directory import RunDir
-from seqtool.training.memory import bytes_per_parameter, state_bytes
+from seqtool.training.memory import FLOAT, bytes_per_parameter, state_bytes
 
 MIB = 2**20
 LARGE = {"d_model": 768, "d_ff": 3072, "n_heads": 12, "encoder_layers": 6, "decoder_layers": 5}
@@ -97,6 +99,17 @@ def watch(pids: list[int], run: Path, peaks: list[int], finished: threading.Even
         time.sleep(0.02)
 
 
+def peak_by_formula(model: TranslationModel, config: TrainConfig, n_workers: int) -> int:
+    """Return the most that the first worker's model takes: in training, while it validates, or while it saves."""
+    parameters = sum(weight.numel() for weight in model.parameters())
+    kept = bytes_per_parameter(config) - FLOAT  # all but the gradient
+    training = state_bytes(model, config, n_workers)
+    if config.shard == "model":  # validation's copy is given back, and checkpoints are written tensor by tensor
+        return max(training, -(-kept * parameters // n_workers) + FLOAT * parameters)
+    gradient = FLOAT * (n_workers > 1)  # of a single worker it is given back after a step
+    return max(training + FLOAT * parameters, (kept + gradient + FLOAT + kept) * parameters)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, help="where to write the runs, some GB (default: a temporary folder)")
@@ -108,15 +121,13 @@ def main() -> None:
         model = build_model(TransformerConfig(**LARGE), load_pair(RunDir(folder / "tiny-1-none")).vocabularies)
         parameters = sum(weight.numel() for weight in model.parameters())
         each = bytes_per_parameter(TrainConfig(**TRAIN))
-        print(
-            f"{parameters / 1e6:.1f} million parameters, {each} bytes of state for each, and 4 of validation's copy\n"
-        )
+        print(f"{parameters / 1e6:.1f} million parameters, {each} bytes of state for each\n")
         print("| workers | model | peak, MiB | of it the model's | formula | share of one worker's peak | model's |")
         print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
         peaks: list[int] = []
         for (n_workers, shard), base in zip(GROUPS, bases, strict=True):
             peaks.append(max(measure(corpus, folder / f"{n_workers}-{shard}", LARGE, n_workers, shard)))
-            formula = state_bytes(model, TrainConfig(**TRAIN, shard=shard), n_workers)
+            formula = peak_by_formula(model, TrainConfig(**TRAIN, shard=shard), n_workers)
             kind, own, whole = "shared out" if shard == "model" else "whole", peaks[-1] - base, peaks[0] - bases[0]
             sizes = " | ".join(f"{size / MIB:,.0f}" for size in (peaks[-1], own, formula))
             print(f"| {n_workers} | {kind} | {sizes} | {peaks[-1] / peaks[0]:.2f} | {own / whole:.2f} |", flush=True)

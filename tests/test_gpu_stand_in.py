@@ -110,6 +110,31 @@ print(json.dumps([
 """
 
 
+CELLS = """
+import torch
+
+def run(device, name):
+    torch.manual_seed(1)
+    module = getattr(torch.nn, name)(3, 5, batch_first=True).to(device)
+    x = torch.randn(4, 6, 3).to(device).requires_grad_()
+    y, state = module(x)
+    (y.square().sum() + sum(part.sum() for part in (state if name == "LSTM" else [state]))).backward()
+    return [tensor.detach().cpu() for tensor in (y, x.grad, *(weight.grad for weight in module.parameters()))]
+
+for name in ("LSTM", "GRU"):
+    for ours, theirs in zip(run("cuda", name), run("cpu", name), strict=True):
+        torch.testing.assert_close(ours, theirs)
+print("equal")
+"""
+
+
+def test_recurrent_cells_of_the_stand_in_are_those_of_a_cpu(tmp_path: Path) -> None:
+    script = tmp_path / "cells.py"
+    script.write_text(CELLS)
+    done = run_on_gpu([script], tmp_path).done
+    assert done.stdout == "equal\n", done.stderr
+
+
 def test_the_stand_in_refuses_what_a_gpu_refuses(tmp_path: Path) -> None:
     """Else the tests above would prove nothing."""
     script = tmp_path / "mistakes.py"

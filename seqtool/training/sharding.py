@@ -85,7 +85,7 @@ def shard_model(root: nn.Module, model: TranslationModel, dtype: torch.dtype | N
             "layers that are left out at random (model.layer_drop) cannot be shared out; set model.layer_drop = 0 "
             "or train.shard = none"
         )
-    # The keys and values that blocks of decoders return are views; nothing writes to them.
+    # Keys, values and states that layers return beside their output are views; nothing writes to them.
     warnings.filterwarnings("ignore", r"FSDP2-wrapped module \(.*\) returned a view tensor")
     mesh = init_device_mesh(workers.device.type, (workers.size,))
     policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32, cast_forward_inputs=False)

@@ -35,7 +35,7 @@ LIVELY = {**QUIET, "model_dropout": 0.2, "model_word_dropout": 0.1, "tokenizer_b
 WEIGHTS = {"float32": 1e-4, "bf16": 2e-2, "fp16": 5e-3}
 LOSSES = {"float32": 1e-5, "bf16": 2e-2, "fp16": 2e-3}
 KINDS = ("rnn", "decoder", "conv")
-ROOMS = (2_000_000, 700_000)  # bytes
+ROOMS = (2_000_000, 1_200_000)  # bytes
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from gpu_stand_in.cells import SUBSTITUTES
 from gpu_stand_in.ledger import Allocation, Ledger
+from torch.utils._mode_utils import no_dispatch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
 aten = torch.ops.aten
@@ -99,9 +101,13 @@ def compute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     check_placement(func, args, tensors)
     target = place_of_result(func, args, kwargs, on_device)
     note_traffic(func, args, kwargs, target)
-    result = func(*tree_map(on_host, args), **{name: tree_map(on_host, value) for name, value in kwargs.items()})
+    on_cpu = SUBSTITUTES.get(func, func)
+    result = on_cpu(*tree_map(on_host, args), **{name: tree_map(on_host, value) for name, value in kwargs.items()})
     if target.type != "cuda":
         return result
+    if torch.Tag.inplace_view in func.tags:  # transpose_ and the like: the shape of what stands for it changes too
+        with no_dispatch():
+            func(*args, **kwargs)
     known = {id(tensor.values): tensor for tensor in on_device}
     bases = {tensor.values.untyped_storage().data_ptr(): tensor for tensor in on_device if tensor.values.numel()}
 
