@@ -3,9 +3,10 @@
     python benchmarks/worker_memory.py
 
 Real trainings of a few steps on a made-up corpus: by one worker, by two that each have the whole model, and by four
-that share it out. Peaks are of the resident memory of a worker, from its start until the model is written; what Python
-and torch take of it is the peak of the same workers with a tiny model. The formula adds to that of
-seqtool/training/memory.py what else is on a CPU's one memory: validation's copy of the weights, and the copy that a
+that share it out. Peaks are of the memory that a worker has for itself (RssAnon, without mapped files), from its start
+until the model is written; what Python and torch take of it is the peak of the same workers with a tiny model. The C
+library is told to give freed blocks back at once, so that holes between blocks do not count. The formula adds to that
+of seqtool/training/memory.py what else is on a CPU's one memory: validation's copy of the weights, and the copy that a
 checkpoint is written from.
 """
 
@@ -48,7 +49,7 @@ def write_corpus(folder: Path, n_pairs: int = 6000) -> list[str]:
 
 
 def measure(corpus: list[str], run: Path, model: dict[str, int], n_workers: int, shard: str) -> list[int]:
-    """Train; return the peak of each worker's resident memory in bytes."""
+    """Train; return the peak of each worker's own memory in bytes."""
     settings: dict[str, object] = {
         **{f"model.{name}": value for name, value in model.items()},
         **{f"train.{name}": value for name, value in TRAIN.items()},
@@ -73,7 +74,7 @@ def measure(corpus: list[str], run: Path, model: dict[str, int], n_workers: int,
     workers = []
     for rank in range(n_workers):
         variables = {name: str(value) for name, value in {**common, "RANK": rank, "LOCAL_RANK": rank}.items()}
-        environment = {**os.environ, **variables, "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, **variables, "OMP_NUM_THREADS": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
         workers.append(subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True))
     peaks, finished = [0] * n_workers, threading.Event()
     watcher = threading.Thread(target=watch, args=([worker.pid for worker in workers], run, peaks, finished))
@@ -94,9 +95,9 @@ def watch(pids: list[int], run: Path, peaks: list[int], finished: threading.Even
                 lines = Path(f"/proc/{pid}/status").read_text().splitlines()
             except OSError:
                 continue
-            found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")]
+            found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon")]
             peaks[number] = max(peaks[number], *found, 0)
-        time.sleep(0.02)
+        time.sleep(0.005)
 
 
 def peak_by_formula(model: TranslationModel, config: TrainConfig, n_workers: int) -> int:
