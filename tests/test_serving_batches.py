@@ -210,6 +210,22 @@ def test_a_sentence_does_not_wait_for_a_document_that_came_before_it(tokenizers:
     assert place < bench.engine.batching.callers + LONG_EVERY < len(bench.engine.batches) / 4
 
 
+def test_many_documents_find_a_place_and_leave_room_for_sentences(tokenizers: TokenizerPair) -> None:
+    bench = Bench(tokenizers, max_queue=400)
+    documents = [[f"{'A ' * (n % 5)}man {n} {client}." for n in range(100)] for client in range(20)]
+    sentences = [f"Who is {n}?" for n in range(90)]
+
+    async def work() -> None:
+        begun = [asyncio.create_task(bench.ask(lines, str(client))) for client, lines in enumerate(documents)]
+        await bench.until_busy()
+        begun += [asyncio.create_task(bench.ask([line])) for line in sentences]
+        await asyncio.sleep(0)
+        bench.engine.released.set()
+        assert await asyncio.gather(*begun) == [bench.expected(lines) for lines in [*documents, *zip(sentences)]]
+
+    bench.run(work())
+
+
 def test_a_batch_that_fails_fails_its_requests_and_no_later_ones(tokenizers: TokenizerPair) -> None:
     bench = Bench(tokenizers)
     bench.engine.error = SeqtoolError("the model is gone")

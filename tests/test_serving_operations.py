@@ -153,6 +153,8 @@ def test_the_log_has_every_request_and_no_text(served_run: Path) -> None:
         server.ask("/translate_file", files={"file": ("private.txt", SECRET.encode())}, data=EN_DE)
         server.ask("/seqtool/translate", json={"q": SECRET, **EN_DE})
         server.translate(SECRET, target="zz")
+        server.ask("/health", "GET", headers={"X-Forwarded-For": "192.0.2.7"})  # as by a proxy on this machine
+    assert [entry["client"] for entry in server.entries("/health")] == ["192.0.2.7"]
     entries = server.entries("/translate")
     assert [(entry["method"], entry["status"], entry.get("chars")) for entry in entries] == [
         ("POST", 200, len(SECRET)),

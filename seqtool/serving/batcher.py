@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from seqtool.serving.errors import overloaded
+from seqtool.serving.errors import bad_request, overloaded
 from seqtool.serving.metrics import Metrics
 from seqtool.serving.waiting import LONG, SHORT, SHORT_REQUEST, Waiting, WaitingSegments
 from seqtool.translation.engines.interface import Engine, SearchOptions
@@ -16,6 +16,8 @@ from seqtool.translation.results import Translation
 from seqtool.translation.translator import Translator
 
 PORTION = 256  # segments of one request that wait at the same time, at most
+PLANNED = 500  # lines that a thread makes segments of at a time
+LONGEST_LINE = 100_000  # characters; to cut a longer one into sentences holds up other requests
 AT_ONCE = 2000  # characters whose lines are made and put together by the event loop itself; more are by a thread
 
 
@@ -76,13 +78,21 @@ class Batcher:
 
     async def translate(self, texts: Sequence[str], search: SearchOptions, client: str = "") -> list[Translation]:
         """Translate lines, whatever else is translated at the same time; if cancelled, they cost no more."""
+        longest = max(map(len, texts), default=0)
+        if longest > LONGEST_LINE:
+            raise bad_request(f"a line of {longest:,} characters exceeds the limit for a line ({LONGEST_LINE:,})")
         is_long = sum(map(len, texts)) > AT_ONCE
-        plan = partial(self.translator.plan, texts, search)
-        lines = await asyncio.to_thread(plan) if is_long else plan()
+        lines = await self._plan_in_thread(texts, search) if is_long else self.translator.plan(texts, search)
         wanted = list(dict.fromkeys(segment for line in lines for segment in line.segments))
         found = await self._search(wanted, search, client)
         assemble = partial(self._assemble, lines, found, search)
         return await asyncio.to_thread(assemble) if is_long else assemble()
+
+    async def _plan_in_thread(self, texts: Sequence[str], search: SearchOptions) -> list[PlannedLine]:
+        lines: list[PlannedLine] = []
+        for start in range(0, len(texts), PLANNED):  # what is cancelled ends after one of the steps
+            lines += await asyncio.to_thread(self.translator.plan, texts[start : start + PLANNED], search)
+        return lines
 
     def _assemble(
         self, lines: Sequence[PlannedLine], found: dict[Segment, Outcome], search: SearchOptions

@@ -73,6 +73,12 @@ class LimitedProtocol(HttpToolsProtocol):
             self._unanswered.append(self.scope)
             super().on_headers_complete()
 
+    def on_message_complete(self) -> None:
+        """Read on after a large body, for else nobody notices that the client leaves."""
+        super().on_message_complete()
+        if not self.pipeline:
+            self.flow.resume_reading()
+
     def on_response_complete(self) -> None:
         """Go on with the next request; a body that nobody asked for is not waited for."""
         self._unanswered.popleft()

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from mutation import Mutation
 from protections import PROTECTIONS
+from serving_mutations import SERVING
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COPIED = ("seqtool", "tests", "data", "benchmarks", "pyproject.toml")
@@ -31,6 +32,7 @@ PATIENCE = 600  # seconds for the tests of one mutation
 
 MUTATIONS = (
     *PROTECTIONS,
+    *SERVING,
     Mutation(
         name="attention: the look-ahead mask counts from the wrong end",
         file="seqtool/model/attention.py",

@@ -101,8 +101,13 @@ def test_hundreds_of_slow_clients_hold_up_nobody(server: Served) -> None:
         client.close()
 
 
-def test_ten_megabytes_in_one_line_hold_up_nobody_and_leave_no_memory_taken(run: Path) -> None:
-    body = json.dumps({"q": "two dogs play " * (10 * MIB // 14), "source": "en", "target": "de"}).encode()
+LINE = "two dogs play at night and the man in the blue shirt walks "
+
+
+@pytest.mark.parametrize("end", [" ", "\n"])
+def test_ten_megabytes_of_text_hold_up_nobody_and_leave_no_memory_taken(run: Path, end: str) -> None:
+    """Sent six times by a client that leaves after three seconds, to a server that has no limit of characters."""
+    body = json.dumps({"q": f"{LINE}{end}" * (10 * MIB // len(LINE)), "source": "auto", "target": "de"}).encode()
     with Served(*names(run), "--max-chars", 0, "--max-body", 16 * MIB, "--cache", 0) as server:
         host, port = server.address.removeprefix("http://").split(":")
 
@@ -123,9 +128,13 @@ def test_ten_megabytes_in_one_line_hold_up_nobody_and_leave_no_memory_taken(run:
                 time.sleep(0.1)
             thread.join()
             server.wait_for(lambda: "seqtool_waiting_segments 0.0" in server.ask("/metrics", "GET").text)
-            time.sleep(5)
+            time.sleep(3)
             sizes.append(resident_bytes(server.process.pid))
-        print(f"\nmemory after each of six lines of 10 MB: {[round(size / MIB) for size in sizes]} MiB")
+        print(f"\nmemory after each: {[round(size / MIB) for size in sizes]} MiB")
         assert sizes[-1] < sizes[1] * 1.2
+        if end == " ":
+            answer = server.ask("/translate", data=body, headers={"content-type": "application/json"})
+            assert answer.status_code == 400
+            assert "exceeds the limit for a line (100,000)" in answer.json()["error"]
     with Served(*names(run)) as server:
         assert server.ask("/translate", data=body, headers={"content-type": "application/json"}).status_code == 413
