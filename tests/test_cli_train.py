@@ -90,7 +90,7 @@ def test_fine_tuning_starts_from_a_model_and_keeps_its_shape_and_tokenizer(
     command = [
         part for i, part in enumerate(command) if not (part == "--set" and command[i + 1] in ("--set", "--from"))
     ]
-    run_to_end([*command, "--steps", "5"])
+    assert "the model will forget some of what it was trained on" in run_to_end([*command, "--steps", "5"]).stderr
     tuned = RunDir(tmp_path / "tuned")
     assert tuned.tokenizer.read_bytes() == run.tokenizer.read_bytes()
     assert load_config(tuned.config).model.decoder_layers == 2
@@ -112,6 +112,7 @@ def test_fine_tuning_says_what_it_takes_and_records_the_model_and_its_scores_on_
     assert f"fine-tuning {run.path} on 180 pairs per epoch: " in said
     assert f"taken from {run.path} (" in said
     assert "not taken: its dropout, [train] settings and optimizer state" in said
+    assert "will forget" not in said  # a further corpus is mixed in
     assert "  old.domain: valid loss " in said
     valid = [entry for entry in read_metrics(out.path) if entry["kind"] == "valid"]
     assert valid[0]["step"] == 0

@@ -10,6 +10,11 @@ from seqtool.manifest import ParentFacts, ScoreEntry
 from seqtool.run_directory import RunDir
 from seqtool.verification import checksum
 
+FORGETS = (
+    "the model will forget some of what it was trained on, unless a sample of that is mixed in: "
+    "'seqtool train ... --corpus old.en,old.de@0.1'"
+)
+
 
 def describe_parent(path: Path) -> Fixed:
     """Return what the model in a run directory fixes: its shape and its tokenizer, but no rate of dropout."""
@@ -38,7 +43,7 @@ def read_parent(path: Path) -> ParentFacts:
     )
 
 
-def finetuning_notes(path: Path, resolved: Resolved) -> list[str]:
+def finetuning_notes(path: Path, resolved: Resolved, *, is_mixed: bool) -> list[str]:
     """Return what a user should know when a training starts from a model: what it takes from it and what it ignores."""
     facts, train = read_parent(path), resolved.config.train
     what = ", ".join(
@@ -54,6 +59,7 @@ def finetuning_notes(path: Path, resolved: Resolved) -> list[str]:
         f"{resolved.preset}: {', '.join(filter(None, (chosen, length, patience)))}",
         f"taken from {path}{f' ({what})' if what else ''}: weights, shape, tokenizer; not taken: its dropout, "
         "[train] settings and optimizer state; ignored: the shape and vocabulary of a preset",
+        *([] if is_mixed else [FORGETS]),
     ]
 
 

@@ -151,7 +151,7 @@ def start_over(request: TrainRequest, run: RunDir) -> TrainRequest:
 def preset_notes(request: TrainRequest, resolved: Resolved) -> list[str]:
     """Return what a user should know of the settings that nobody gave."""
     if request.start_from:
-        return finetuning_notes(request.start_from, resolved)
+        return finetuning_notes(request.start_from, resolved, is_mixed=len(request.corpora) > 1)
     return [f"{resolved.preset}: {describe_config(resolved.config)}"] if resolved.preset else []
 
 
