@@ -34,8 +34,9 @@ check: install  ## Format, lint, types and import layers
 	PYTHONPATH=. $(BIN)/lint-imports
 
 # The soak takes one of the three processes, and hardly any time of a core.
+SOAK_MINUTES ?= 30
 hard-test: install  ## Damage, kills, full disks, hostile files, long lines and a soak, all counted (30 to 40 minutes)
-	$(BIN)/python -m pytest tests/deep/hard --numprocesses 3 --dist worksteal --soak-minutes 30
+	$(BIN)/python -m pytest tests/deep/hard --numprocesses 3 --dist worksteal --soak-minutes $(SOAK_MINUTES)
 
 workers-test: install  ## Compare 1, 2 and 4 workers over 200 steps, and kill single ones (10 minutes on two cores)
 	$(BIN)/python -m pytest tests/deep/test_workers.py -s

@@ -1,11 +1,16 @@
 """A disk that fills up in mid-run: a clear message, nothing lost, and the same command continues after making room."""
 
+import errno
 import subprocess
 from pathlib import Path
 
 import pytest
 from command_line import start_command
 from small_run import assert_same_run, run_to_end, train_command, wait_for_step
+
+from seqtool.errors import SeqtoolError
+from seqtool.run_directory import RunDir
+from seqtool.training.pipeline import explaining_full_disk
 
 
 @pytest.fixture
@@ -42,3 +47,12 @@ def test_a_full_disk_is_reported_and_the_run_continues_after_making_room(
     filler.unlink()
     run_to_end(command)
     assert_same_run(small_disk / "run", finished)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_explained_whatever_was_being_written(tmp_path: Path, number: int) -> None:
+    with pytest.raises(SeqtoolError, match=r"the disk is full.*Make room and run the same"):  # noqa: SIM117
+        with explaining_full_disk(RunDir(tmp_path)):
+            raise OSError(number, "as a write to a full disk ends")
+    with pytest.raises(PermissionError), explaining_full_disk(RunDir(tmp_path)):
+        raise PermissionError(errno.EACCES, "as other errors do")
