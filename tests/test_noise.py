@@ -140,6 +140,19 @@ def test_a_third_language_is_found_beside_another_script_and_other_noise() -> No
     assert len({i for i in found - french if units[i][0] != units[i][1]}) <= 0.05 * len(units)
 
 
+def test_the_examples_of_another_language_are_the_clearest_ones(tmp_path: Path) -> None:
+    sentences = make_sentences(N)
+    planted = random.Random(5).sample(range(N // 2, N), N // 100)  # behind the first false alarms
+    pairs = [(en, fr if i in planted else de) for i, (en, de, fr) in enumerate(sentences)]
+    corpus = Corpus(tmp_path / "a.tsv", None)
+    corpus.source.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs), encoding="utf-8")
+    found = check_corpus(corpus, CleanConfig(), n_examples=10).findings["language"]
+    assert found.lines[0] < N // 2
+    assert len(found.examples) == 10
+    assert {example.line - 1 for example in found.examples} <= set(planted)
+    assert {example.note for example in found.examples} == {"target"}
+
+
 def test_a_source_with_many_targets_is_found(tmp_path: Path) -> None:
     sentences = make_sentences(600)
     rows = [f"{en}\t{de}\n" for en, de, _ in sentences]

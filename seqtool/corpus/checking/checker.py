@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seqtool.config import CleanConfig
 from seqtool.corpus.checking.examples import Example, make_example, name_controls, name_invalid, name_lengths
@@ -176,6 +177,7 @@ class _Checker:
         self.lengths = LengthStatistics(LISTED_LINES)
         self.watch = ShiftWatch()
         self.letters = np.zeros((2, 256), np.int64)
+        self.strangest: list[tuple[float, Example]] = []
         self.by_scripts: dict[tuple[int, int], Finding] = {}  # dominant scripts of source and target
 
     def learn(self, blocks: Iterator[PairBlock]) -> None:
@@ -214,6 +216,7 @@ class _Checker:
             report.shifted_near = self.watch.near
             if not self.config.shifted and (problem := self.watch.problem(report.corpus)):
                 report.problems.append(problem)
+        report.findings["language"].examples = [example for _, example in self.strangest]
         self._summarise_lengths()
         self._summarise_scripts()
         try:
@@ -250,8 +253,18 @@ class _Checker:
         for kind, mask in find_noise(block, KINDS).items():
             self._note(findings[kind], mask & (sound | (kind == "damaged")), block)
         if self.languages is not None:
-            for kind, mask in zip(LANGUAGE, self.languages.find(block), strict=True):
+            *masks, depths = self.languages.examine(block)
+            for kind, mask in zip(LANGUAGE, masks, strict=True):
                 self._note(findings[kind], mask & sound, block)
+            self._keep_strangest(block, masks[-1] & sound, depths)
+
+    def _keep_strangest(self, block: PairBlock, mask: Mask, depths: NDArray[np.float32]) -> None:
+        """Keep the pairs that read least like their languages as examples: near the limit many are names and codes."""
+        places = np.flatnonzero(mask)
+        depth, side = depths.max(axis=0), depths.argmax(axis=0)
+        worst = places[np.argsort(-depth[places], kind="stable")][: self.n_examples].tolist()
+        self.strangest += [(-float(depth[i]), make_example(block, i, SIDES[side[i]])) for i in worst]
+        self.strangest = sorted(self.strangest, key=lambda item: item[0])[: self.n_examples]
 
     def _note_repeats(self, block: PairBlock, verdicts: Verdicts, sources: Hashes) -> None:
         """Find repeated pairs among those that have nothing worse, and change their verdicts as cleaning would."""

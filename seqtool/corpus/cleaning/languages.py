@@ -80,7 +80,11 @@ class Languages:
 
     def find(self, block: PairBlock) -> tuple[Mask, Mask]:
         """Return True for the pairs whose sides are swapped, and for those with a side in another language."""
-        foreign, strange = [], []
+        return self.examine(block)[:2]
+
+    def examine(self, block: PairBlock) -> tuple[Mask, Mask, Numbers]:
+        """Return what `find` does, and for both sides of each pair how far below what is usual they lie."""
+        foreign, strange, depths = [], [], []
         for side, lines in enumerate((block.src, block.tgt)):
             *sums, numbers = self._measure(_find_grams(lines), side)
             judged, lengths = numbers >= MIN_GRAMS, _length_of(numbers)
@@ -89,8 +93,10 @@ class Languages:
             below = own + np.minimum(more, 0)  # a third language can be even less like the other side than usual lines
             foreign.append(judged & (sums[1] < FOREIGN))
             strange.append(judged & (below < STRANGE))
+            depths.append(np.where(judged, -below, 0))
         swapped = foreign[0] & foreign[1]
-        return swapped, (foreign[0] | foreign[1] | strange[0] | strange[1]) & ~swapped
+        other = (foreign[0] | foreign[1] | strange[0] | strange[1]) & ~swapped
+        return swapped, other, np.stack(depths)
 
 
 def _length_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
