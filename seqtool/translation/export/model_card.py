@@ -79,7 +79,7 @@ def data_lines(manifest: Manifest) -> list[str]:
 def score_lines(manifest: Manifest) -> list[str]:
     """Return the recorded scores with their signatures, as a table."""
     if not manifest.scores:
-        return ["None recorded. `seqtool eval` computes them."]
+        return ["None recorded; `seqtool eval --record` computes scores and records them."]
     rows = [
         f"| {clean(one.set or '')} | {clean(one.metric or '')} | {one.score:.2f} | `{clean(one.signature or '')}` |"
         for one in manifest.scores
