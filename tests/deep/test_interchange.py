@@ -27,6 +27,7 @@ from seqtool.run_directory import RunDir
 from seqtool.translation.engines.interface import SearchOptions
 from seqtool.translation.engines.settings import EngineSettings
 from seqtool.translation.engines.torch_engine import TorchEngine
+from seqtool.translation.export.ctranslate2 import export_ctranslate2
 from seqtool.translation.export.huggingface import export_huggingface
 from seqtool.translation.interchange.importing import import_huggingface
 from seqtool.translation.translator import Translator
@@ -224,12 +225,23 @@ def test_the_converter_of_ctranslate2_takes_the_exported_folder(
     finally:
         sys.argv = old
     pieces = [tokenizer.convert_ids_to_tokens(tokenizer(line)["input_ids"]) for line in DEMO[0]]
-    engine = ctranslate2.Translator(str(tmp_path / "fast"), device="cpu", intra_threads=1)
-    made = engine.translate_batch(pieces, beam_size=4, length_penalty=0)
-    rows = [tokenizer.convert_tokens_to_ids(one.hypotheses[0]) for one in made]
-    ours, theirs = translate(run, DEMO[0], 4), decode(tokenizer, rows)
-    print(f"\nCTranslate2's own converter: {count_equal(ours, theirs)} equal")
+    rows = [tokenizer.convert_tokens_to_ids(best) for best in search_fast(tmp_path / "fast", pieces)]
+    theirs = decode(tokenizer, rows)
+    pair = load_pair(run)
+    export_ctranslate2(run, "float32", tmp_path / "ours")
+    best = search_fast(tmp_path / "ours", [pair.source.pieces(ids) for ids in pair.source.encode_batch(DEMO[0])])
+    ours = [pair.target.decode(pair.target.ids_of(pieces)) for pieces in best]
+    by_torch = count_equal(translate(run, DEMO[0], 4), theirs)  # another implementation of beam search
+    print(f"\nCTranslate2's own converter: {count_equal(ours, theirs)} as by ours, {by_torch} as by the torch engine")
     assert ours == theirs
+
+
+def search_fast(folder: Path, pieces: list[list[str]]) -> list[list[str]]:
+    """Translate with nothing but CTranslate2."""
+    import ctranslate2
+
+    engine = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32", intra_threads=1)
+    return [one.hypotheses[0] for one in engine.translate_batch(pieces, beam_size=4, length_penalty=0)]
 
 
 def test_the_card_is_one_that_the_hub_reads(demo: tuple[RunDir, Path, Any, Any]) -> None:

@@ -35,7 +35,7 @@ def corpus_findings(data: DataFacts) -> str:
         ]
         note = (
             f"What is dropped is counted over all {data.read or 0:,} pairs; what is left in, over a sample of "
-            f"{n_looked_at:,} of the pairs that training uses. the setting drops it, and "
+            f"{n_looked_at:,} of the pairs that training uses. The setting named drops it, and "
             "<code>seqtool check</code> shows the lines."
         )
     if not rows:
