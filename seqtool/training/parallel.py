@@ -19,7 +19,7 @@ from seqtool.training.distributed import Workers
 from seqtool.training.sharding import local_of, shard_model
 from seqtool.training.step import AUTOCAST, GradientMaker, LossOf, MicroBatch, count_parts, split_batch
 
-MESSAGES = 16  # that a gradient is sent in, at least
+MESSAGES = 16  # that a gradient is sent in, at least, if they are not smaller than a MiB
 LARGEST_MESSAGE = 25  # MiB
 
 
@@ -154,10 +154,11 @@ class ShardedGradientMaker(JoinedGradientMaker):
 def megabytes_of_message(parameters: Sequence[Tensor]) -> float:
     """Return how many MiB of gradients to send at once: torch's default, or less for a model that is small.
 
-    The last message is sent after the backward pass, so it should be a small part of all.
+    The last message is sent after the backward pass, so it should be a small part of all. One of less than a MiB takes
+    hardly any time; compiled layers need at least that.
     """
     whole = sum(parameter.nbytes for parameter in parameters) / 2**20
-    return min(LARGEST_MESSAGE, whole / MESSAGES)
+    return min(LARGEST_MESSAGE, max(1.0, whole / MESSAGES))
 
 
 def make_blank(model: TranslationModel, device: torch.device) -> MicroBatch:

@@ -96,6 +96,17 @@ def test_loss_curves_of_other_kinds_do_not_either(tmp_path: Path, corpus: list[s
         assert found < 1e-5
 
 
+@pytest.mark.skipif(not shutil.which("g++"), reason="torch.compile needs a C++ compiler")
+@pytest.mark.parametrize("shard", ["none", "model"])
+def test_workers_that_compile_have_the_losses_of_others(tmp_path: Path, corpus: list[str], shard: str) -> None:
+    settings = {**QUIET, "train_steps": 10, "train_shard": shard}
+    plain = train(corpus, tmp_path / "plain", 2, **settings)
+    compiled = train(corpus, tmp_path / "compiled", 2, **settings, train_compile="true")
+    found = difference(compiled, plain, 10)
+    print(f"\n2 workers that compile, shard = {shard}: losses of 10 steps differ by {found:.1e}")
+    assert found < 1e-5
+
+
 @pytest.mark.parametrize(("n_workers", "shard"), [(1, "none"), *GROUPS])
 def test_a_resumed_run_is_the_uninterrupted_one(tmp_path: Path, corpus: list[str], n_workers: int, shard: str) -> None:
     run = train(corpus, tmp_path / "run", n_workers, train_shard=shard, **LIVELY)
