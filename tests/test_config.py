@@ -196,6 +196,15 @@ def test_fine_tuning_has_settings_of_its_own_over_any_preset_and_under_what_is_g
         assert train.epochs > 0
 
 
+def test_a_mixture_with_old_pairs_is_fine_tuned_with_a_higher_learning_rate() -> None:
+    alone, mixed = (
+        resolve_config(ConfigRequest(parent=PARENT), RunFacts(pairs=4_000, is_mixed=is_mixed)).config.train
+        for is_mixed in (False, True)
+    )
+    assert alone.lr < mixed.lr < resolve("auto", pairs=4_000).train.lr
+    assert replace(mixed, lr=alone.lr) == alone
+
+
 @pytest.mark.parametrize("budget", ["train.steps=500", "train.minutes=3", "train.epochs=2"])
 def test_any_budget_takes_the_place_of_the_epochs_of_fine_tuning(budget: str) -> None:
     resolved = resolve_config(ConfigRequest(flags=(budget,), parent=PARENT), RunFacts(pairs=1_000))

@@ -20,10 +20,15 @@ def choose_preset(pairs: int | None, device: str) -> tuple[Layer, str]:
     return Layer("preset auto", values), f"{size:,} pairs on {device}: {tier['reason']}"
 
 
-def choose_finetuning(pairs: int | None) -> tuple[Layer, str]:
-    """Return the settings to fine-tune with if an epoch has this many pairs, and what for and why, in words."""
-    size = pairs if pairs is not None else GUESS
-    tier, values = _choose_tier(_read_table("finetune"), size)
+def choose_finetuning(pairs: int | None, *, is_mixed: bool = False) -> tuple[Layer, str]:
+    """Return the settings to fine-tune with if an epoch has this many pairs, and what for and why, in words.
+
+    In a mixture of corpora the old one keeps what the model could, so that the new one may be learnt faster.
+    """
+    size, table = pairs if pairs is not None else GUESS, _read_table("finetune")
+    tier, values = _choose_tier(table, size)
+    if is_mixed:
+        values["train"] |= table["mixed"]["train"]
     return Layer("fine-tuning", values), f"{size:,} pairs per epoch: {tier['reason']}"
 
 

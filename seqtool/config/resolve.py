@@ -65,6 +65,7 @@ class RunFacts:
     """What is known of a run beside what the user asks for."""
 
     pairs: int | None = None  # in an epoch; while it is unknown, `auto` and fine-tuning take a guess
+    is_mixed: bool = False  # whether an epoch holds pairs of several corpora
     device: str = "cpu"
     tokenizers: Fixed | None = None  # those that were given, and not trained for the run
     earlier: Config | None = None  # the configuration of a run that is under way
@@ -119,7 +120,7 @@ def choose_presets(request: ConfigRequest, facts: RunFacts) -> tuple[list[Layer]
         choose_preset(facts.pairs, facts.device) if request.preset == "auto" else (read_preset(request.preset), "")
     )
     if request.parent:
-        finetuning, why = choose_finetuning(facts.pairs)
+        finetuning, why = choose_finetuning(facts.pairs, is_mixed=facts.is_mixed)
         return [preset, finetuning], f"fine-tuning {request.parent.origin.removeprefix('the model ')} on {why}"
     if reason and facts.tokenizers:  # which take most of the choice, and so the reason, away
         return [preset], f"preset auto, with {facts.tokenizers.origin}"

@@ -76,7 +76,8 @@ def resolve_training(request: TrainRequest, run: RunDir, device: str) -> RunSett
     counts = count_for(request.settings, run, request.corpora)
     pairs = None if counts is None else round_pairs(request, counts)
     earlier = None if is_new else earlier_config(run)
-    facts = RunFacts(pairs=pairs, device=device, tokenizers=fixed, earlier=earlier)
+    is_mixed = len(request.corpora) > 1
+    facts = RunFacts(pairs=pairs, is_mixed=is_mixed, device=device, tokenizers=fixed, earlier=earlier)
     total = None if counts is None else sum(counts)
     return RunSettings(resolved=resolve_config(request.settings, facts), tokenizers=tokenizers, pairs=total)
 
