@@ -79,8 +79,9 @@ class Load:
         self.n_answers = self.n_wrong = 0
 
     def measure(self, address: Address, n_clients: int) -> Answers:
-        """Let clients ask for all lines."""
-        return self._count(ask(address, iter(self.work), n_clients))
+        """Let clients ask for all lines, or for a part of them if the clients are few."""
+        n_lines = min(len(self.work), 100 * n_clients)
+        return self._count(ask(address, iter(self.work[:n_lines]), n_clients))
 
     def measure_beside_documents(self, address: Address, n_clients: int) -> tuple[Answers, int]:
         """Let clients ask for all lines while others have documents translated; return the number of those too."""
@@ -154,9 +155,10 @@ def compare(load: Load, args: argparse.Namespace) -> None:
         def measure(name: str, n_clients: int, place: tuple[Address, int]) -> None:
             address, process = place
             before = cpu_seconds(process)
-            seconds = load.measure(address, n_clients).seconds
+            answers = load.measure(address, n_clients)
             cpu = cpu_seconds(process) - before
-            figures.setdefault(name, []).append((n_lines / seconds, 1000 * cpu / n_lines))
+            n_answers = len(answers.latencies)
+            figures.setdefault(name, []).append((n_answers / answers.seconds, 1000 * cpu / n_answers))
 
         for address, _ in (server, unbatched):
             ask(address, iter(load.work[:200]), 8)

@@ -37,17 +37,19 @@ def test_clients_take_turns() -> None:
     assert [take(queue) for _ in range(5)] == [["a0", "a1"], ["b0", "c0"], ["a2", "a3"], ["a4", "a5"], []]
 
 
-def test_free_places_go_to_others_of_the_same_shape() -> None:
+def test_free_places_go_to_others_of_the_same_shape_but_not_beside_short_requests_to_long_ones() -> None:
     queue = WaitingSegments(lambda shape: 4)
     queue.put([waiting("a"), waiting("other", shape=2), waiting("b", "b"), waiting("long", "c", lane=LONG)])
-    assert take(queue) == ["a", "b", "long"]
+    assert take(queue) == ["a", "b"]
     assert take(queue) == ["other"]
+    queue.put([waiting("c", "b") for _ in range(4 * LONG_EVERY)])
+    assert [take(queue) for _ in range(LONG_EVERY - 2)] == [["c"] * 4] * (LONG_EVERY - 3) + [["long", "c", "c", "c"]]
 
 
 def test_short_requests_lead_most_batches_and_long_ones_are_not_starved() -> None:
     queue = WaitingSegments(lambda shape: 1)
-    queue.put([waiting(f"long{number}", lane=LONG) for number in range(9)])
-    queue.put([waiting(f"short{number}") for number in range(9)])
+    queue.put([waiting(f"long{number}", lane=LONG) for number in range(2 * LONG_EVERY)])
+    queue.put([waiting(f"short{number}") for number in range(2 * LONG_EVERY)])
     first = [take(queue)[0][:4] for _ in range(2 * LONG_EVERY)]
     assert first == [*["shor"] * (LONG_EVERY - 1), "long"] * 2
 

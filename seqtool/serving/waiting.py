@@ -2,8 +2,8 @@
 
 A batch holds segments of one shape (search options and length), which is what an engine computes together. Each
 client has its turn to lead a batch; the places that its own segments leave free go to others of the same shape.
-Segments of short requests are in a lane of their own, from which most batches are led, so that a long document does
-not hold up a short sentence. Knows no threads and no clock.
+Segments of short requests are in a lane of their own, from which most batches are led, and long requests do not fill
+those up, so that a long document does not hold up a short sentence. Knows no threads and no clock.
 """
 
 from collections import OrderedDict
@@ -13,7 +13,7 @@ from typing import Any
 
 SHORT, LONG = 0, 1
 SHORT_REQUEST = 16  # segments of a request that counts as short
-LONG_EVERY = 4  # one batch of so many is led by a long request while short ones wait too
+LONG_EVERY = 8  # one batch of so many is led by a long request while short ones wait too
 
 
 @dataclass(eq=False, slots=True)
@@ -87,9 +87,9 @@ class WaitingSegments:
         return min(len(bucket), self._rows(shape)) * (now - next(iter(bucket)).arrived + 0.001)
 
     def _pick(self, shape: Any, client: str, lane: int) -> Iterator[Waiting]:
-        """Take segments of a shape: first the leader's, then those of all others, short requests first."""
+        """Take segments of a shape: first the leader's, then others' of its lane; with a long one's also short ones."""
         free = self._rows(shape)
-        others = ((place, name) for place in (lane, 1 - lane) for name in list(self._lanes[place]))
+        others = ((place, name) for place in range(lane, -1, -1) for name in list(self._lanes[place]))
         for place, name in ((lane, client), *others):
             bucket = self._lanes[place].get(name, {}).get(shape)
             while bucket and free:
