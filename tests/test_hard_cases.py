@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -112,6 +113,18 @@ def test_an_interrupted_translation_says_what_is_kept(model: RunDir, tmp_path: P
     code, errors = interrupt(model, path, tmp_path / "more", number, ".partial.json")
     assert code == 128 + number
     assert "more.partial; continue with --resume" in errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_python_ends_is_no_traceback(number: signal.Signals) -> None:
+    program = (
+        "import atexit, os, sys; from seqtool.cli.main import main\n"
+        f"atexit.register(os.kill, os.getpid(), {number.value})\n"
+        "sys.argv = ['seqtool', '--version']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (-number, "")
+    assert done.stdout
 
 
 @pytest.mark.parametrize("damage", ["partial", "shorter", "state", "nested"])

@@ -89,6 +89,9 @@ def main() -> None:
     except (KeyboardInterrupt, Terminated) as interruption:
         print("seqtool: interrupted", file=sys.stderr)
         sys.exit(128 + (signal.SIGTERM if isinstance(interruption, Terminated) else signal.SIGINT))
+    finally:  # from here on a signal ends the process at once: an exception while Python ends would be a traceback
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
 
 
 def with_advice(message: str, error: Exception, called: str | None) -> str:
