@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import NoneType, UnionType
 from typing import Any, TypeVar
 
+from seqtool.config.setting import field_types
 from seqtool.visible import show_value
 
 FORMAT = 1
@@ -127,7 +128,7 @@ def from_plain(kind: type[T], content: Any, place: str = "") -> T:
     """Read a manifest, or a part of one, from JSON; raise ValueError that says where a value has a wrong type."""
     if not isinstance(content, dict):
         raise ValueError(f"{place or 'it'} is no object")
-    hints = typing.get_type_hints(kind)
+    hints = field_types(typing.cast(Any, kind))
     values = {}
     for one in dataclasses.fields(kind):  # type: ignore[arg-type]
         name = f"{place}.{one.name}" if place else one.name

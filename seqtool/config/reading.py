@@ -3,7 +3,6 @@
 import dataclasses
 import re
 import tomllib
-import typing
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 
 from seqtool.config.configuration import SECTIONS, Config, build_config, section_classes
 from seqtool.config.model import DEFAULT_KIND, KINDS, model_section
-from seqtool.config.setting import check_value
+from seqtool.config.setting import check_value, field_types
 from seqtool.demo import demo_folder
 from seqtool.errors import SeqtoolError, suggest
 from seqtool.verification import read_limited
@@ -130,7 +129,7 @@ def merge(layers: Iterable[Layer], kind: str) -> dict[str, Entry]:
             if not isinstance(section, Mapping):
                 raise SeqtoolError(f"{origin}: [{name}] must be a section with keys, not {show_value(section)}")
             known = {field.name: field for field in dataclasses.fields(classes[name])}
-            hints = typing.get_type_hints(classes[name])
+            hints = field_types(classes[name])
             for key, value in section.items():
                 if key not in known:
                     raise SeqtoolError(f"{origin}: [{name}] has no key '{key}'{_suggest_key(name, key, known, kind)}")

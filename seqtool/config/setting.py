@@ -1,6 +1,7 @@
 """One setting: its default, its help text and the values it may take; and the check of a value against them."""
 
 import dataclasses
+import functools
 import math
 import types
 import typing
@@ -9,6 +10,12 @@ from typing import Any
 
 from seqtool.errors import SeqtoolError, suggest
 from seqtool.visible import show_value
+
+
+@functools.cache
+def field_types(kind: Any) -> dict[str, Any]:
+    """Return the types of a class's fields by name; resolving them is slow, and done once."""
+    return typing.get_type_hints(kind)
 
 
 def setting(
@@ -32,7 +39,7 @@ def setting(
 
 def check_section(section: Any) -> None:
     """Check every field of a section; called from __post_init__, so that no section can hold a bad value."""
-    hints = typing.get_type_hints(type(section))
+    hints = field_types(section.__class__)
     for field in dataclasses.fields(section):
         value = check_value(field, hints[field.name], getattr(section, field.name))
         object.__setattr__(section, field.name, value)
