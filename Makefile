@@ -47,8 +47,9 @@ machines-test: install  ## Train on two machines that vanish (network namespaces
 gpu-stand-in: install  ## Run on a pretend GPU that counts every copy and wait (needs a C++ compiler; some minutes)
 	$(BIN)/python -m pytest tests/test_gpu_stand_in.py tests/deep/test_gpu.py -s
 
-gpu-test: install  ## Try everything on the GPUs of this machine, and print a table of results (some minutes)
-	$(BIN)/python benchmarks/gpu_test.py
+ON ?= cuda
+gpu-test: install  ## Try everything on the GPUs of this machine, and print a table (some minutes; ON=cpu or stand-in)
+	$(BIN)/python benchmarks/gpu_test.py --on $(ON)
 
 serve-test: install  ## Ten thousand hostile requests to seqtool serve, slow clients, huge lines (some minutes)
 	$(BIN)/python -m pytest tests/deep/test_serve.py -s
