@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ctypes
 import ipaddress
 import logging
 import signal
@@ -29,6 +30,7 @@ from seqtool.translation.engines.settings import EngineSettings
 
 Notify = Callable[[str], None]
 LAST_ANSWERS = 1.0  # seconds after SIGTERM in which connections get to know that they end
+TRIM_EVERY = 20  # seconds
 KEEP_ALIVE = 30  # seconds that a connection may be idle
 
 
@@ -164,8 +166,17 @@ async def _run(server: uvicorn.Server, gate: Gate, api: Api, listener: socket.so
 
         loop.add_reader(parent, end_with_parent)
     start(load_detector)
+    start(give_memory_back)
     life.ready()
     await server.serve(sockets=[listener])
+
+
+async def give_memory_back() -> None:
+    """Return to the system, now and then, what glibc keeps of the memory that large requests freed."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none
+    while trim is not None:
+        await asyncio.sleep(TRIM_EVERY)
+        await asyncio.to_thread(trim, 0)
 
 
 def log_as_json() -> None:
