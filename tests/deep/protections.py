@@ -292,9 +292,9 @@ PROTECTIONS = (
     Mutation(
         name="protection: long lines are translated as a whole",
         file="seqtool/translation/lines/long_lines.py",
-        old="LONG_BYTES = 1 << 18",
-        new="LONG_BYTES = 1 << 40",
-        tests=("test_long_lines.py",),
+        old="while len(rest) > WINDOW + LONGEST_CLUSTER:",
+        new="while len(rest) > 64 * WINDOW:",
+        tests=("test_long_lines.py::test_windows_hold_the_whole_text_and_none_is_too_long",),
     ),
     Mutation(
         name="protection: a gradient that is not finite changes the weights",
