@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from command_line import run_text
+from noisy_tmx import make_units
 from planted_corpus import make_pairs, write_corpus
 
+from seqtool.config import CleanConfig
 from seqtool.corpus.preparing.survey import Candidates
 from seqtool.corpus.reading import opening
 from seqtool.corpus.reading.blocks import read_pairs
@@ -91,6 +93,20 @@ def test_held_apart_pairs_are_clean(tmp_path: Path) -> None:
     sets = sets_of(split_corpus(write_corpus(tmp_path, pairs), tmp_path / "out", (30, 30), seed=1))
     assert not any(src == tgt for name in ("valid", "test") for src, tgt in sets[name])
     assert sum(src == tgt for src, tgt in sets["train"]) == 200
+
+
+def test_pairs_with_swapped_sides_are_not_held_apart_if_cleaning_drops_them(tmp_path: Path) -> None:
+    units = dict.fromkeys(make_units(2000, noise=0, several=0))
+    lines = [(en.encode(), ja.encode()) for en, ja in units]
+    pairs = [(tgt, src) if n % 5 == 0 else (src, tgt) for n, (src, tgt) in enumerate(lines)]
+    corpus = write_corpus(tmp_path, pairs)
+    found = {}
+    for language in (False, True):
+        out = tmp_path / str(language)
+        sets = sets_of(split_corpus(corpus, out, (50, 50), seed=1, clean=CleanConfig(language=language)))
+        found[language] = sum(not src.isascii() for name in ("valid", "test") for src, _ in sets[name])
+    assert found[False] > 5
+    assert found[True] == 0
 
 
 def with_documents(pairs: Pairs, seed: int = 0) -> list[Pairs]:

@@ -69,7 +69,8 @@ def choose_pairs(corpus: Corpus, clean: CleanConfig, sizes: Sizes, seed: int) ->
         candidates.add(block)
     found = PairBlock.from_pairs(candidates.in_order())
     src, tgt = measure_pairs(found)
-    kept = np.flatnonzero(CleaningRules(clean).judge_measured(found, src, tgt).kept)
+    rules = CleaningRules.learn(clean, None, [corpus])
+    kept = np.flatnonzero(rules.judge_measured(found, src, tgt).kept)
     sides = src.hashes[kept], tgt.hashes[kept]
     is_repeated = np.maximum(*(_count(corpus, hashes, side) for side, hashes in enumerate(sides))) > 1
     chosen = _different([sides[0].tolist(), sides[1].tolist()], np.argsort(is_repeated, kind="stable"))
