@@ -77,6 +77,7 @@ def test_chinese_is_cut_at_its_own_full_stops() -> None:
 def test_parts_are_joined_with_a_space_only_where_the_script_has_one() -> None:
     assert join_parts(["Ein Mann.", "Eine Frau."]) == "Ein Mann. Eine Frau."
     assert join_parts(["这个男人。", "那个女人。"]) == "这个男人。那个女人。"
+    assert join_parts(["猫がいます。", "2019年です。", "USBです。"]) == "猫がいます。2019年です。USBです。"
     assert join_parts(["Ein Mann.", "", "那个女人。"]) == "Ein Mann. 那个女人。"
     assert join_parts([]) == ""
 

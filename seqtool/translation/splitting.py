@@ -21,6 +21,7 @@ _SPACELESS = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff60"
     "\U00020000-\U0003ffff]"
 )
+_WIDE_MARKS = "。！？．」』）】》"
 _MIN_TOKENS = 6  # a shorter sentence is kept together with its neighbour
 
 
@@ -68,7 +69,9 @@ def join_parts(parts: list[str], breaks: list[str] | None = None) -> str:
 
 def separator(before: str, after: str) -> str:
     """Return what stands between two translations that belong together: a space if the script uses one."""
-    return " " if before and after and not (is_spaceless(before[-1]) and is_spaceless(after[0])) else ""
+    if not (before and after) or before[-1] in _WIDE_MARKS:  # 。2019年に: a wide mark has its space in it
+        return ""
+    return "" if is_spaceless(before[-1]) and is_spaceless(after[0]) else " "
 
 
 def is_spaceless(char: str) -> bool:
