@@ -173,7 +173,7 @@ json.dump([code, usage.ru_utime + usage.ru_stime, usage.ru_maxrss >> 10], open(s
 """
 
 
-def run_measured(*arguments: object, stdin: str | Path = "", patience: float = SECONDS) -> Measured:
+def run_measured(*arguments: object, stdin: str | Path = "", patience: float = 5 * SECONDS) -> Measured:
     """Run `seqtool ARGUMENTS` as a new process; it may not wait for ever, nor take all memory.
 
     It is launched by a small process, as one that is forked from a large one would count that one's memory as its own.

@@ -2,7 +2,6 @@
 
 import os
 import random
-import select
 import subprocess
 import sys
 import time
@@ -95,23 +94,27 @@ def memory_of(process: "subprocess.Popen[bytes]") -> int:
     return int(status.partition("VmRSS:")[2].split()[0]) >> 10
 
 
-def test_a_soak_of_translate_over_a_pipe(model: RunDir, request: pytest.FixtureRequest) -> None:
+def test_a_soak_of_translate_over_a_pipe(model: RunDir, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     minutes = request.config.getoption("--soak-minutes")
     command = [sys.executable, "-m", "seqtool", "translate", "-m", str(model.path), "--beam", "1"]
     draw = random.Random(3)
     began = time.monotonic()
     n_lines, slowest, memory, open_files = 0, 0.0, [], set()
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    notes = tmp_path / "notes"
+    with (
+        open(notes, "wb") as errors,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors) as process,
+    ):
         assert process.stdin is not None
         assert process.stdout is not None
         while time.monotonic() - began < 60 * minutes:
-            lines = make_lines(draw.choice([1, 1, 1, 5, 50]), seed=draw.randrange(10**9))
+            lines = ["two dogs", *make_lines(draw.choice([0, 0, 0, 4, 49]), seed=draw.randrange(10**9))]
             sent = time.monotonic()
             process.stdin.write("".join(f"{line}\n" for line in lines).encode())
             process.stdin.flush()
-            for line in lines:
-                assert select.select([process.stdout], [], [], 60)[0] or process.stdout.peek(1)
-                assert process.stdout.readline().decode().count(" ") == line.count(" ")
+            answers = [process.stdout.readline().decode() for _ in lines]
+            assert answers[0] == f"{translate_words('two dogs')}\n"
+            assert all(answer.endswith("\n") for answer in answers)
             slowest = max(slowest, time.monotonic() - sent)
             n_lines += len(lines)
             memory.append(memory_of(process))
@@ -119,8 +122,7 @@ def test_a_soak_of_translate_over_a_pipe(model: RunDir, request: pytest.FixtureR
             time.sleep(draw.choice([0, 0, 0.05, 0.5, min(20.0, minutes)]))
         process.stdin.close()
         assert process.wait(timeout=60) == 0
-        assert process.stderr is not None
-        assert process.stderr.read() == b""
+    assert all("empty or looping" in note for note in notes.read_text().splitlines())  # of a model so small
     early = memory[len(memory) // 10]
     assert max(memory) - early < GROWTH + REMEMBERED
     assert max(open_files) - min(open_files) <= 2
