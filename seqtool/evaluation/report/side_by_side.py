@@ -130,7 +130,7 @@ def overview(runs: Sequence[RunBeside]) -> str:
         what = (describe_model(card), size, pairs, describe_training(card.training), card.state)
         key = f'<span class="key"><i class="s{index}"></i>{escape(run.name)}</span>'
         rows.append([key, escape(", ".join(filter(None, what)))])
-    return panel(table(["run", "what it is"], rows))
+    return panel(table(["run", "what it is"], rows, kind="runs"))
 
 
 def curves(runs: Sequence[RunBeside]) -> str:
