@@ -21,6 +21,7 @@ MAX_LINES = 4096  # in a block: enough to group by length
 MAX_BYTES = 1 << 20
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 UTF16_PROBE = 64  # bytes at the start of the input
+SIGNAL_WAIT = 0.5  # seconds; a signal that comes just before a wait begins is noticed when that ends
 LIVE_WAIT = 0.03  # seconds that a line waits for others to be translated with
 
 
@@ -110,8 +111,10 @@ def live_blocks(handle: int, wait: float = LIVE_WAIT) -> Iterator[list[bytes]]:
         while not buffer.is_full:
             if buffer.has_lines and deadline is None:
                 deadline = time.monotonic() + wait
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            left = SIGNAL_WAIT if deadline is None else max(0.0, deadline - time.monotonic())
             if not select.select([handle], [], [], left)[0]:
+                if deadline is None:
+                    continue
                 break
             piece = os.read(handle, 1 << 16)
             if not piece:
