@@ -321,3 +321,25 @@ def test_entries_of_the_log_are_json(served_run: Path) -> None:
     rest = [line for line in server.lines if "serving" not in line]
     assert len(rest) == 3
     assert all(isinstance(json.loads(line), dict) for line in rest)
+
+
+def test_each_part_of_an_answer_is_sent_at_once() -> None:
+    """Without TCP_NODELAY the body waits until the client's system has acknowledged the head, which takes 40 ms."""
+    import asyncio
+
+    from seqtool.serving.server import open_socket
+    from seqtool.serving.settings import ServeSettings
+
+    async def option_of_a_connection() -> int:
+        taken: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+        with open_socket(ServeSettings(port=0)) as listener:
+            server = await asyncio.start_server(lambda _, writer: taken.put_nowait(writer), sock=listener)
+            _, client = await asyncio.open_connection(*listener.getsockname())
+            writer = await taken.get()
+            found: int = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            writer.close()
+            client.close()
+            server.close()
+        return found
+
+    assert asyncio.run(option_of_a_connection())
